@@ -1,6 +1,6 @@
 //! Small sharded stores for tests of other crates, made by an actual load.
 
-use crate::shards::{NearShards, snapshot_of_shard};
+use crate::shards::{InProcessShards, snapshot_of_shard};
 use jindou_model::Progress;
 use jindou_store::shard::{Cluster, Sharding, open_shards};
 use jindou_store::testing::{QuadList, TermQuad, canonical};
@@ -44,7 +44,7 @@ pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (Tem
 /// If the load fails, since this is for tests.
 #[must_use]
 #[allow(clippy::expect_used)]
-pub fn near_of_terms(quads: &[TermQuad], sharding: Sharding) -> (TempDir, Option<NearShards>) {
+pub fn near_of_terms(quads: &[TermQuad], sharding: Sharding) -> (TempDir, Option<InProcessShards>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let dir = folder.path().join("store");
     let options = LoadOptions::default()
@@ -53,7 +53,7 @@ pub fn near_of_terms(quads: &[TermQuad], sharding: Sharding) -> (TempDir, Option
         .with_sharding(Some(sharding));
     load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
     let cluster = Cluster::read(&dir).expect("the manifest just written");
-    let near =
-        cluster.map(|c| NearShards::new(open_shards(&dir, &c).expect("the shards just loaded")));
+    let near = cluster
+        .map(|c| InProcessShards::new(open_shards(&dir, &c).expect("the shards just loaded")));
     (folder, near)
 }

@@ -4,7 +4,7 @@
 //! the other's memory are those that it would send.
 
 use jindou_cluster::servers::{Members, Network, Stream};
-use jindou_cluster::shards::{NearShards, Reply, RequestGraphs, ShardClient, ShardRequest};
+use jindou_cluster::shards::{InProcessShards, Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_cluster::testing::near_of_terms;
 use jindou_cluster::transport::Transport;
 use jindou_cluster::transport::files::Files;
@@ -96,7 +96,7 @@ const NAMES: [&str; 2] = ["a", "b"];
 /// A store in two shards, and what its servers need to reach one another.
 struct Setup {
     _folder: tempfile::TempDir,
-    near: NearShards,
+    near: InProcessShards,
     addresses: [SocketAddr; 2],
     accept: TlsAcceptor,
     connect: TlsConnector,
@@ -298,7 +298,7 @@ fn all_comes_back_whole() {
 
 /// Requests about all keys of a shard: lists of every predicate, merged and with graphs, cut and paged; existence of
 /// edges; numbers of edges.
-fn questions(near: &NearShards, far: u32) -> Vec<ShardRequest> {
+fn questions(near: &InProcessShards, far: u32) -> Vec<ShardRequest> {
     let token = CancelToken::with_deadline(WAIT);
     let mut all = Vec::new();
     for (predicate, direction) in (0..5).flat_map(|p| [(p, Direction::Out), (p, Direction::In)]) {

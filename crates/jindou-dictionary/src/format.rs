@@ -110,7 +110,7 @@ pub(crate) const COMPACT_SLOTS: usize = 16;
 /// lookups would read many strings that differ.
 pub(crate) const COMPACT_BITS: u32 = 24;
 /// Bytes per lex index in a compact dictionary.
-pub(crate) const NARROW_LEX: usize = 3;
+pub(crate) const COMPACT_LEX_BYTES: usize = 3;
 
 /// Number of bits of an id if a dictionary of this many terms is compact, else 0; stored as the third of the file's own
 /// numbers.
@@ -136,7 +136,7 @@ pub(crate) fn bucket_of(hash: u64, buckets: usize) -> usize {
 
 /// The fingerprint of a hash: its low bits, since the bucket is derived from the high ones.
 #[inline(always)]
-pub(crate) fn print_of(hash: u64) -> u8 {
+pub(crate) fn fingerprint_of(hash: u64) -> u8 {
     hash as u8
 }
 

@@ -16,15 +16,15 @@ pub(crate) struct ThreadClock {
     longest: Duration,
     /// Number of consecutive groups for which fewer than `wanted` records arrived in the waiting time. Each one halves
     /// the next waiting time.
-    in_vain: u32,
+    failed_waits: u32,
 }
 
 /// Longest interval between syncs, since an [`Instant`] cannot be arbitrarily far in the future.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// Number of consecutive waits without success after which groups are written at once.
-const GIVEN_UP: u32 = 4;
+const MAX_FAILED_WAITS: u32 = 4;
 /// Number of consecutive groups without a successful wait after which the thread waits again.
-const TRIED_AGAIN: u32 = 64;
+const RETRY_AFTER: u32 = 64;
 
 impl Default for ThreadClock {
     fn default() -> Self {
@@ -34,7 +34,7 @@ impl Default for ThreadClock {
             marked: true,
             wanted: 0,
             longest: Duration::ZERO,
-            in_vain: 0,
+            failed_waits: 0,
         }
     }
 }
@@ -47,16 +47,16 @@ impl ThreadClock {
     }
 
     pub fn gather(&self) -> Duration {
-        match self.in_vain {
-            n @ 0..GIVEN_UP => self.longest / (1 << n),
+        match self.failed_waits {
+            n @ 0..MAX_FAILED_WAITS => self.longest / (1 << n),
             _ => Duration::ZERO,
         }
     }
 
     pub fn gathered(&mut self, all: bool) {
-        self.in_vain = match self.in_vain + 1 {
+        self.failed_waits = match self.failed_waits + 1 {
             _ if all => 0,
-            TRIED_AGAIN => 0,
+            RETRY_AFTER => 0,
             n => n,
         };
     }

@@ -318,7 +318,7 @@ pub(crate) fn read_group<'a>(file: &'a [u8], at: usize, of: &FileHead) -> FoundG
     if u64_at(head, GROUP_HEAD - 8) != head_check(&head[..GROUP_HEAD - 8], seed) {
         return if rest.iter().all(|&b| b == 0) {
             FoundGroup::End
-        } else if has_gap(head, at) {
+        } else if has_unwritten_part(head, at) {
             FoundGroup::Torn
         } else {
             FoundGroup::Changed("the head of a group has changed")
@@ -345,7 +345,7 @@ pub(crate) fn read_group<'a>(file: &'a [u8], at: usize, of: &FileHead) -> FoundG
         || u32_at(tail, 8) != u32_at(head, 8)
         || u32_at(tail, 12) != TAIL_MAGIC
     {
-        return if has_gap(whole, at) {
+        return if has_unwritten_part(whole, at) {
             FoundGroup::Torn
         } else {
             FoundGroup::Changed("a group has changed")
@@ -369,7 +369,7 @@ pub(crate) fn read_group<'a>(file: &'a [u8], at: usize, of: &FileHead) -> FoundG
 
 /// True if some part of `bytes` looks as if it had never been written: their last byte, which writers never leave zero,
 /// or all of their bytes in some sector. `at` is the position of `bytes` in the file.
-fn has_gap(bytes: &[u8], at: usize) -> bool {
+fn has_unwritten_part(bytes: &[u8], at: usize) -> bool {
     let zero = |b: &[u8]| b.iter().all(|&x| x == 0);
     let first = (SECTOR - at % SECTOR).min(bytes.len());
     bytes.last() == Some(&0) || zero(&bytes[..first]) || bytes[first..].chunks(SECTOR).any(zero)
@@ -377,7 +377,7 @@ fn has_gap(bytes: &[u8], at: usize) -> bool {
 
 /// Complete groups that follow the position at which reading stopped.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct FollowingGroups {
     /// Number of complete groups that were found.
     pub groups: u64,
     /// Number of records in these groups.
@@ -389,8 +389,8 @@ pub(crate) struct Behind {
 
 /// Searches the rest of a file for complete groups. If one of them records that the bytes at `at` were durable, these
 /// bytes must have been changed since. Tries every position that is a multiple of 8.
-pub(crate) fn groups_behind(file: &[u8], at: usize, head: &FileHead) -> Behind {
-    let mut behind = Behind::default();
+pub(crate) fn groups_after(file: &[u8], at: usize, head: &FileHead) -> FollowingGroups {
+    let mut behind = FollowingGroups::default();
     let mut next = at + 8;
     while next + GROUP_HEAD <= file.len() {
         if u32_at(file, next) == GROUP_MAGIC

@@ -184,11 +184,11 @@ impl Log {
             match writer.start() {
                 Ok(()) => found.rewritten = unsynced,
                 Err(f) => {
-                    writer.note_unrecorded_end();
+                    writer.mark_unrecorded();
                     found.read_only = Some(f.to_error().to_string());
                 }
             }
-        } else if let Err(f) = writer.know_end() {
+        } else if let Err(f) = writer.record_existing_newest() {
             found
                 .read_only
                 .get_or_insert_with(|| f.to_error().to_string());

@@ -192,7 +192,7 @@ fn read(
         writer.durable = ends.pop_front();
         if let (None, Some(d)) = (link.sealed, writer.durable) {
             let behind = d.sealed.length..walked.length;
-            writer.unsynced = unproven(&bytes, behind, &link.head, replay.after);
+            writer.unsynced = not_proven_durable(&bytes, behind, &link.head, replay.after);
         }
         writer.kept.push(OpenFile {
             sequence: link.head.sequence,
@@ -258,7 +258,11 @@ pub fn replay(
         });
         found.cut = match walked {
             Ok(walked) => walked.cut,
-            Err(ScanStop::Damage(d)) if went_on(files, epoch, link.head.sequence, &d)? => break,
+            Err(ScanStop::Damage(d))
+                if has_newer_successor(files, epoch, link.head.sequence, &d)? =>
+            {
+                break;
+            }
             Err(stop) => return Err(stop.into_error(files)),
         };
     }
@@ -268,7 +272,12 @@ pub fn replay(
 
 /// True if damage is only that a file's successor is missing from an earlier list of files, because it was created
 /// after that.
-fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Result<bool> {
+fn has_newer_successor(
+    files: &dyn Files,
+    epoch: u64,
+    sequence: u64,
+    damage: &Damage,
+) -> Result<bool> {
     let later = |s: &u64| *s > sequence;
     Ok(damage.file == file_name(epoch, sequence + 1)
         && names(files)?
@@ -278,7 +287,7 @@ fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Res
 }
 
 /// The records with numbers above `after` in a range of a file, whose groups were validated before.
-fn unproven(file: &[u8], bytes: Range<u64>, head: &FileHead, after: u64) -> Vec<Record> {
+fn not_proven_durable(file: &[u8], bytes: Range<u64>, head: &FileHead, after: u64) -> Vec<Record> {
     let mut records = Vec::new();
     let mut at = bytes.start;
     while at < bytes.end

@@ -4,8 +4,8 @@ use crate::closed::{CLOSED, Closed};
 use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{
-    Behind, FileHead, FoundGroup, GroupKind, LONG_HEAD, RecordGroup, Sealed, file_name,
-    groups_behind, parse_name, read_group,
+    FileHead, FollowingGroups, FoundGroup, GroupKind, LONG_HEAD, RecordGroup, Sealed, file_name,
+    groups_after, parse_name, read_group,
 };
 use jindou_model::{Error, Result};
 use std::collections::HashMap;
@@ -383,9 +383,9 @@ fn torn_tail(
     at: u64,
     head: &FileHead,
 ) -> Result<Cut, ScanStop> {
-    let Behind {
+    let FollowingGroups {
         records, durable, ..
-    } = groups_behind(counts, at as usize, head);
+    } = groups_after(counts, at as usize, head);
     if let Some((_, by)) = durable.filter(|&(d, _)| d > at) {
         let what = format!(
             "a group is missing or has changed: the one at byte {by} was written after it was durable"

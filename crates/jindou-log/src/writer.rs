@@ -180,7 +180,7 @@ impl LogWriter {
             self.unsynced.extend(last);
             self.start()?;
             if let (Some(old), Some(next)) = (old, next) {
-                Self::say_continued(old, next, &mut self.buffer);
+                Self::append_continued_mark(old, next, &mut self.buffer);
             }
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl LogWriter {
             self.names_unsynced_after = None;
         }
         if self.end_unrecorded_after.is_some() {
-            self.know_end()?;
+            self.record_existing_newest()?;
         }
         if self.unsynced.is_empty() || self.sync_current(None) {
             return Ok(());
@@ -253,7 +253,7 @@ impl LogWriter {
         }
         let before = c.end;
         if c.file.write_at(before, &self.buffer).is_err() {
-            self.give_up_current(Some(before));
+            self.abandon_current(Some(before));
             return false;
         }
         c.lengthened = c.lengthened.max(c.end + self.buffer.len() as u64);
@@ -309,7 +309,7 @@ impl LogWriter {
                 false
             }
             Err(_) => {
-                self.give_up_current(keep);
+                self.abandon_current(keep);
                 false
             }
         }
@@ -317,7 +317,7 @@ impl LogWriter {
 
     /// Stops writing to the current file. With `keep`, truncates it to that length: the records after it were not
     /// acknowledged, take space, and would be found by recovery if the process died now.
-    fn give_up_current(&mut self, keep: Option<u64>) {
+    fn abandon_current(&mut self, keep: Option<u64>) {
         if let (Some(mut c), Some(keep)) = (self.current.take(), keep) {
             let _ = c.file.truncate(keep);
         }
@@ -362,7 +362,7 @@ impl LogWriter {
             let name = file_name(self.epoch, sequence);
             match self.files.put(&name, &self.buffer) {
                 Ok(()) => {
-                    self.say_end(sequence, first)?;
+                    self.record_newest(sequence, first)?;
                     self.started(name, &head, chain);
                     return Ok(());
                 }
@@ -374,7 +374,7 @@ impl LogWriter {
                 }
                 Err(e) => {
                     // The file must stay if an earlier attempt may have recorded it as the newest.
-                    if self.files.appends() && !self.may_be_said(sequence) {
+                    if self.files.appends() && !self.may_be_recorded(sequence) {
                         let _ = self.files.remove(&name);
                     }
                     return Err(self.failure(&name, &e));
@@ -472,7 +472,7 @@ impl LogWriter {
         let chain = write_group(&head, &[], &mut self.buffer);
         let before = c.end;
         if c.file.write_at(before, &self.buffer).is_err() {
-            self.give_up_current(Some(before));
+            self.abandon_current(Some(before));
             return;
         }
         c.end += self.buffer.len() as u64;
@@ -484,7 +484,7 @@ impl LogWriter {
 
     /// Appends a group to the old file that says that a newer file exists. Errors are ignored, since the group matters
     /// only if the newer file is lost.
-    fn say_continued(mut old: Current, next: u64, buffer: &mut Vec<u8>) {
+    fn append_continued_mark(mut old: Current, next: u64, buffer: &mut Vec<u8>) {
         let head = GroupHead {
             kind: GroupKind::Continued,
             first: next,

@@ -54,7 +54,7 @@ pub trait Application: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the group does not match the snapshot, or memory or disk space is exhausted; the server must stop.
-    fn lay(&self, head: &Self::Snapshot, group: &Group) -> io::Result<Self::Snapshot>;
+    fn apply(&self, head: &Self::Snapshot, group: &Group) -> io::Result<Self::Snapshot>;
 
     /// Makes the snapshot visible to queries. Must not take long.
     fn publish(&self, number: u64, snapshot: &Self::Snapshot);
@@ -84,7 +84,7 @@ pub trait Application: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the files do not match; the server must stop.
-    fn over_saved(&self, snapshot: &Self::Snapshot) -> io::Result<Self::Snapshot>;
+    fn rebase(&self, snapshot: &Self::Snapshot) -> io::Result<Self::Snapshot>;
 
     /// The files of the local store; `None` if the store's last group is not `number`.
     ///

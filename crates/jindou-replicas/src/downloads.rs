@@ -15,14 +15,14 @@ const DOWNLOAD_AGAIN: Duration = Duration::from_secs(1);
 
 /// A base that cannot be used.
 #[derive(Clone, Debug)]
-struct Useless {
+struct UnusableBase {
     /// The first object that is missing or damaged, with the reason.
     why: String,
     /// The base's document, if it was valid but one of its parts was not.
     tried: Option<BaseInBucket>,
 }
 
-impl Useless {
+impl UnusableBase {
     fn of(findings: &[Finding]) -> Self {
         let mut why = findings
             .first()
@@ -36,9 +36,9 @@ impl Useless {
 
 /// Bases that cannot be used, by number. They are omitted from the listings that the machine receives.
 #[derive(Clone, Default)]
-pub(crate) struct UselessBases(Arc<Mutex<BTreeMap<u64, Useless>>>);
+pub(crate) struct UnusableBases(Arc<Mutex<BTreeMap<u64, UnusableBase>>>);
 
-impl UselessBases {
+impl UnusableBases {
     /// Number of the newest unusable base, and the reason why it cannot be used.
     pub fn newest(&self) -> Option<(u64, String)> {
         let all = sync::lock(&self.0);
@@ -47,13 +47,13 @@ impl UselessBases {
     }
 
     /// Adds an unusable base. Returns true if it was not known before.
-    fn add(&self, number: u64, base: Useless) -> bool {
+    fn add(&self, number: u64, base: UnusableBase) -> bool {
         sync::lock(&self.0).insert(number, base).is_none()
     }
 
     /// Removes the unusable bases from a listing. With `all`, also verifies the newest base, and readmits bases that
     /// were repaired. Returns the reason if the newest base was found unusable by this call.
-    pub async fn leave_out(
+    pub async fn remove_from(
         &self,
         bucket: &Bucket,
         epoch: u64,
@@ -71,12 +71,12 @@ impl UselessBases {
         if let Some(number) = newest.max().filter(|_| all)
             && let Ok(Err(findings)) = bucket.examine_base(epoch, number).await
         {
-            let base = Useless::of(&findings);
+            let base = UnusableBase::of(&findings);
             found = Some(base.why.clone());
             found = found.filter(|_| self.add(number, base));
         }
-        let useless = sync::lock(&self.0).clone();
-        for (number, base) in useless {
+        let unusable_bases = sync::lock(&self.0).clone();
+        for (number, base) in unusable_bases {
             let name = Name::Base(number).text(epoch);
             let listed = listing.bases.contains(&name);
             let mended = listed
@@ -99,7 +99,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     pub(crate) fn download(&mut self) {
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
         let (store, committed): (Arc<A>, u64) = (self.store.clone(), self.machine.committed());
-        let (useless, sender) = (self.useless.clone(), self.sender.clone());
+        let (unusable_bases, sender) = (self.unusable_bases.clone(), self.sender.clone());
         self.spawn(async move {
             let received = async {
                 let bases = bucket.bases(epoch).await?;
@@ -116,11 +116,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         Err(failure) => return Err(failure),
                     };
                     let why = base.why.clone();
-                    if useless.add(number, base) {
+                    if unusable_bases.add(number, base) {
                         let _ = sender.send(Done::Report(Report::Base(why)));
                     }
                 }
-                match useless.newest() {
+                match unusable_bases.newest() {
                     Some(_) => Ok(None),
                     None => Err(Failure::Missing),
                 }
@@ -145,10 +145,10 @@ async fn receive<A: Application>(
     bucket: &Bucket,
     epoch: u64,
     number: u64,
-) -> Result<Result<(Base, A::Snapshot), Useless>, Failure> {
+) -> Result<Result<(Base, A::Snapshot), UnusableBase>, Failure> {
     let document = match bucket.examine_base(epoch, number).await? {
         Ok((document, _)) => document,
-        Err(findings) => return Ok(Err(Useless::of(&findings))),
+        Err(findings) => return Ok(Err(UnusableBase::of(&findings))),
     };
     let store = store.clone();
     let into = match tokio::task::spawn_blocking(move || store.receive(epoch)).await {
@@ -159,7 +159,7 @@ async fn receive<A: Application>(
     match bucket.download(&document, into).await {
         Ok(done) => Ok(Ok(done)),
         Err(Failure::Lost(why)) => match bucket.written(epoch, Name::Base(number)).await? {
-            Some(_) => Ok(Err(Useless {
+            Some(_) => Ok(Err(UnusableBase {
                 why: format!("{why}, so {} is of no use", Name::Base(number).text(epoch)),
                 tried: Some(document),
             })),

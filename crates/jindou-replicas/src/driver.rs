@@ -5,16 +5,16 @@ mod done;
 pub(crate) use done::Done;
 
 use crate::application::{Application, Report};
+use crate::apply_queue::{ApplyQueue, ApplyTask};
 use crate::bucket::{Bucket, ServerEntry};
 use crate::clock;
-use crate::downloads::UselessBases;
+use crate::downloads::UnusableBases;
 use crate::handle::{Command, Inbox, ReadReply, Status, Unready};
 use crate::machine::{
     Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Name, Outcome, Refusal,
     RequestKey, ServerName, Settings, Time,
 };
 use crate::peers::{FromPeer, Peers};
-use crate::turns::{Turn, Turns};
 use crate::uploads::Uploads;
 use jindou_model::CancelToken;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -72,18 +72,18 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) bucket: Bucket,
     pub(crate) epoch: u64,
     pub(crate) me: ServerEntry,
-    pub(crate) turns: Turns<A::Snapshot>,
+    pub(crate) apply_queue: ApplyQueue<A::Snapshot>,
     pub(crate) reads: HashMap<u64, Reading<A::Snapshot>>,
     read_limit: Duration,
     max_staleness: Duration,
     /// Fetches that are postponed until fewer groups wait to be applied.
     pub(crate) fetches: VecDeque<Fetch>,
     /// Events for the machine that were caused by executing its actions.
-    pub(crate) happened: VecDeque<Event>,
+    pub(crate) pending_events: VecDeque<Event>,
     /// Largest size in bytes of a span, and largest number of its groups.
-    pub(crate) span_room: (usize, u64),
+    pub(crate) span_limits: (usize, u64),
     pub(crate) uploads: Uploads,
-    pub(crate) useless: UselessBases,
+    pub(crate) unusable_bases: UnusableBases,
     pub(crate) trimming: bool,
     /// Number up to which the machine allows trimming.
     pub(crate) trim_to: u64,
@@ -95,8 +95,8 @@ pub struct Driver<A: Application, P: Peers> {
     /// True if this server must upload the next base that it saves, even if that is usually done by another server.
     pub(crate) upload_saved: bool,
     /// Time at which the entry in `servers/` is written again if it mentions an older group than the newest.
-    next_note: Time,
-    noting: bool,
+    next_entry_write: Time,
+    writing_entry: bool,
     next_read: u64,
     updates: HashMap<RequestKey, Vec<Waiting>>,
     peers: P,
@@ -108,7 +108,7 @@ pub struct Driver<A: Application, P: Peers> {
     /// After this time, requests no longer wait for connections to the listed servers.
     join_until: Time,
     /// Requests that wait for connections to the listed servers.
-    early: VecDeque<Command<A::Snapshot>>,
+    waiting_for_peers: VecDeque<Command<A::Snapshot>>,
     /// Random number of the process of each server that sent the latest message.
     processes: HashMap<ServerName, u64>,
     refreshed: Time,
@@ -169,13 +169,13 @@ impl<A: Application, P: Peers> Driver<A, P> {
             bucket: parts.bucket,
             epoch: parts.epoch,
             me: parts.me,
-            turns: Turns::new(number, snapshot, settings.group_bytes),
+            apply_queue: ApplyQueue::new(number, snapshot, settings.group_bytes),
             reads: HashMap::new(),
             read_limit: settings.read_limit,
             max_staleness: settings.max_staleness,
             fetches: VecDeque::new(),
-            happened: parts.events.into(),
-            span_room: (
+            pending_events: parts.events.into(),
+            span_limits: (
                 settings
                     .span_bytes
                     .saturating_add(settings.group_bytes)
@@ -183,15 +183,15 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 settings.span_groups.saturating_mul(2),
             ),
             uploads: Uploads::new(parts.first),
-            useless: UselessBases::default(),
+            unusable_bases: UnusableBases::default(),
             trimming: false,
             trim_to: 0,
             trimmed: 0,
             keep: settings.keep,
             saving: false,
             upload_saved: false,
-            next_note: clock::now(),
-            noting: false,
+            next_entry_write: clock::now(),
+            writing_entry: false,
             next_read: 0,
             updates: HashMap::new(),
             peers: parts.peers,
@@ -201,7 +201,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             refresh: parts.refresh,
             next_refresh: clock::now().after(parts.refresh),
             join_until: clock::now().after(JOIN),
-            early: VecDeque::new(),
+            waiting_for_peers: VecDeque::new(),
             // Allows a listing at once: the first list was read before other servers could see this server's entry.
             refreshed: clock::now().before(REFRESH),
             refreshing: false,
@@ -220,12 +220,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
     /// # Errors
     /// The reason why the server must stop.
     pub async fn run(mut self) -> Result<(), Stopped> {
-        let result = self.go_on().await;
+        let result = self.event_loop().await;
         if result.is_ok() {
-            self.end_well().await;
+            self.shut_down().await;
         }
         self.inbox.fresh.set(None);
-        self.turns.cancel();
+        self.apply_queue.cancel();
         for (_, waiting) in self.updates.drain() {
             for (reply, _) in waiting {
                 let _ = reply.send(Outcome::Unknown);
@@ -237,7 +237,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         result
     }
 
-    async fn go_on(&mut self) -> Result<(), Stopped> {
+    async fn event_loop(&mut self) -> Result<(), Stopped> {
         self.upload_next();
         if self.uploads.is_first() {
             self.upload_shards(0);
@@ -256,7 +256,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 }
             };
             tokio::select! {
-                Some(done) = self.done.recv() => self.over(done)?,
+                Some(done) = self.done.recv() => self.handle_done(done)?,
                 from = incoming => match from {
                     Some(FromPeer::Message(from, message, _)) => {
                         if let Message::Beat(beat) = &message
@@ -264,21 +264,21 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         {
                             self.machine.beat_soon();
                         }
-                        self.happened.push_back(Event::Received(from, message));
+                        self.pending_events.push_back(Event::Received(from, message));
                     }
                     Some(FromPeer::Gone(name)) => {
                         // The connection may be closed because another process uses this server's name in the list. So
                         // read the list again.
                         self.refresh_soon();
-                        self.happened.push_back(Event::Disconnected(name));
+                        self.pending_events.push_back(Event::Disconnected(name));
                     }
                     Some(FromPeer::Unknown) => self.refresh_soon(),
                     Some(FromPeer::Problem(problem)) => self.store.report(Report::Peer(problem)),
                     None => self.incoming = None,
                 },
                 command = self.inbox.commands.recv() => match command {
-                    Some(command @ (Command::Update(..) | Command::Read(..))) if self.is_early() => {
-                        self.early.push_back(command);
+                    Some(command @ (Command::Update(..) | Command::Read(..))) if self.is_waiting_for_peers() => {
+                        self.waiting_for_peers.push_back(command);
                     }
                     Some(command) => self.command(command),
                     None => return Ok(()),
@@ -290,8 +290,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 }
                 () = tokio::time::sleep(wait) => {}
             }
-            if !self.early.is_empty() && !self.is_early() {
-                for command in std::mem::take(&mut self.early) {
+            if !self.waiting_for_peers.is_empty() && !self.is_waiting_for_peers() {
+                for command in std::mem::take(&mut self.waiting_for_peers) {
                     self.command(command);
                 }
             }
@@ -302,19 +302,22 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.refreshing = true;
                 self.list_servers();
             }
-            if now >= self.next_note && !self.noting && self.machine.heard() > self.me.newest {
-                self.next_note = now.after(self.bucket.note_every());
-                self.noting = true;
-                self.note_newest();
+            if now >= self.next_entry_write
+                && !self.writing_entry
+                && self.machine.newest_known() > self.me.newest
+            {
+                self.next_entry_write = now.after(self.bucket.entry_interval());
+                self.writing_entry = true;
+                self.record_newest();
             }
             self.refuse_overdue(now);
-            while !self.turns.is_full()
+            while !self.apply_queue.is_full()
                 && let Some(fetch) = self.fetches.pop_front()
             {
                 self.begin_fetch(fetch);
             }
-            if self.happened.is_empty() && now >= self.machine.wake() {
-                self.happened.push_back(Event::Wake);
+            if self.pending_events.is_empty() && now >= self.machine.wake() {
+                self.pending_events.push_back(Event::Wake);
             }
             self.handle_all()?;
         }
@@ -323,31 +326,31 @@ impl<A: Application, P: Peers> Driver<A, P> {
     /// Passes events to the machine and executes the resulting actions.
     fn handle_all(&mut self) -> Result<(), Stopped> {
         let mut actions = Vec::new();
-        while let Some(event) = self.happened.pop_front() {
+        while let Some(event) = self.pending_events.pop_front() {
             let handled = self.machine.handle(clock::now(), event, &mut actions);
             handled.map_err(Stopped::Impossible)?;
             // Must happen before an acknowledgement is sent to another server: from then on, no query here may bypass
             // the machine with a snapshot older than the acknowledged group.
-            self.say_until_when();
+            self.publish_freshness();
             for action in actions.drain(..) {
                 self.act(action)?;
             }
         }
-        self.say_until_when();
+        self.publish_freshness();
         Ok(())
     }
 
     /// Answers a query from the published snapshot.
     pub(crate) fn serve(&mut self, read: u64) {
         if let Some(reading) = self.reads.remove(&read) {
-            let _ = reading.reply.send(Ok(self.turns.published.clone()));
+            let _ = reading.reply.send(Ok(self.apply_queue.published.clone()));
         }
     }
 
     /// Refuses queries that the machine has admitted but that have waited too long for groups to be applied.
     fn refuse_overdue(&mut self, now: Time) {
         let limit = self.read_limit;
-        if self.turns.behind(now) < BEHIND {
+        if self.apply_queue.behind(now) < BEHIND {
             return;
         }
         let overdue = (self.reads).extract_if(|_, reading| now.since(reading.asked) >= limit);
@@ -364,13 +367,13 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     /// Reason why a query with the default consistency would have to wait; `None` if it would not.
     fn unready(&self, now: Time) -> Option<Unready> {
-        if self.is_early() {
+        if self.is_waiting_for_peers() {
             return Some(Unready::Joining);
         }
         if self.machine.is_downloading() {
             return Some(Unready::Downloading);
         }
-        let useless = self.useless.newest();
+        let unusable_bases = self.unusable_bases.newest();
         if self.machine.awaits_base() {
             let first = || {
                 let name = Name::Base(0).text(self.epoch);
@@ -378,11 +381,13 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     "{name} was not uploaded yet by a server whose folder has the store, or was lost with all later bases"
                 )
             };
-            return Some(Unready::NoBase(useless.map_or_else(first, |(_, why)| why)));
+            return Some(Unready::NoBase(
+                unusable_bases.map_or_else(first, |(_, why)| why),
+            ));
         }
         if let Some(gap) = self.machine.gap_that_blocks() {
             // Groups that were trimmed because of an unusable base are not lost, so report the base instead of a gap.
-            let of_base = useless.filter(|(number, _)| gap.first <= *number);
+            let of_base = unusable_bases.filter(|(number, _)| gap.first <= *number);
             return Some(match of_base {
                 Some((_, why)) => Unready::NoBase(why),
                 None => Unready::Gap(gap, self.epoch),
@@ -392,30 +397,36 @@ impl<A: Application, P: Peers> Driver<A, P> {
         if age.is_none_or(|age| age > self.max_staleness) {
             return Some(Unready::CutOff(age));
         }
-        let ready = self.machine.is_ready(now) && self.turns.behind(now) < BEHIND;
-        (!ready).then(|| Unready::Behind(self.machine.heard()))
+        let ready = self.machine.is_ready(now) && self.apply_queue.behind(now) < BEHIND;
+        (!ready).then(|| Unready::Behind(self.machine.newest_known()))
     }
 
     /// True while connections to listed servers are still being established.
-    fn is_early(&self) -> bool {
+    fn is_waiting_for_peers(&self) -> bool {
         if !self.peers.connects() || self.machine.counts_all() {
             return false;
         }
         let now = clock::now();
-        let refused = now < self.join_until.after(REFUSED) && self.peers.is_refused();
+        let refused = now < self.join_until.after(REFUSED) && self.peers.is_rejected_by_peer();
         now < self.join_until || refused
     }
 
     /// Updates [`Fresh`], the time until which queries may bypass the machine, and the metrics.
-    fn say_until_when(&self) {
-        let all = self.turns.published.0 == self.machine.committed();
+    fn publish_freshness(&self) {
+        let all = self.apply_queue.published.0 == self.machine.committed();
         let until = self.machine.fresh_until();
-        let until = until.filter(|_| all && !self.is_early());
+        let until = until.filter(|_| all && !self.is_waiting_for_peers());
         self.inbox.fresh.set(until);
         let figures = &self.inbox.figures;
-        figures.committed.store(self.turns.published.0, Relaxed);
-        figures.heard.store(self.machine.heard(), Relaxed);
-        figures.settled.store(self.machine.settled().0, Relaxed);
+        figures
+            .committed
+            .store(self.apply_queue.published.0, Relaxed);
+        figures
+            .newest_known
+            .store(self.machine.newest_known(), Relaxed);
+        figures
+            .fresh_as_of
+            .store(self.machine.fresh_as_of().0, Relaxed);
         let in_contact = self.machine.in_contact() as u64;
         figures.in_contact.store(in_contact, Relaxed);
         let writes = self.machine.writer().is_some_and(|w| **w == *self.me.name);
@@ -439,7 +450,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     fn act(&mut self, action: Action) -> Result<(), Stopped> {
         match action {
-            Action::Evaluate(ticket, key, body) => self.turn(Turn::Evaluate(ticket, key, body))?,
+            Action::Evaluate(ticket, key, body) => {
+                self.enqueue(ApplyTask::Evaluate(ticket, key, body))?
+            }
             Action::Put {
                 group,
                 bytes,
@@ -447,19 +460,19 @@ impl<A: Application, P: Peers> Driver<A, P> {
             } => {
                 let number = group.number;
                 if attempt == 1 {
-                    self.turn(Turn::Take(group))?;
+                    self.enqueue(ApplyTask::Adopt(group))?;
                 }
                 self.put(number, attempt, bytes);
             }
-            Action::Lay(group) => self.turn(Turn::Lay(group))?,
-            Action::Publish(number) => self.turn(Turn::Publish(number))?,
-            Action::Fall => {
+            Action::Apply(group) => self.enqueue(ApplyTask::Apply(group))?,
+            Action::Publish(number) => self.enqueue(ApplyTask::Publish(number))?,
+            Action::Rollback => {
                 self.inbox.figures.lost.fetch_add(1, Relaxed);
-                self.turn(Turn::Fall)?;
+                self.enqueue(ApplyTask::Rollback)?;
             }
-            Action::Serve(read) => match self.reads.get(&read) {
+            Action::AnswerRead(read) => match self.reads.get(&read) {
                 Some(reading) if reading.any => self.serve(read),
-                _ => self.turn(Turn::Serve(read))?,
+                _ => self.enqueue(ApplyTask::Read(read))?,
             },
             Action::Refuse(read, refusal) => {
                 if let Some(reading) = self.reads.remove(&read) {
@@ -475,7 +488,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Action::Report(problem) => {
                 self.store.report(Report::Problem(problem, self.epoch));
             }
-            Action::List { look, after, all } => self.list(look, after, all),
+            Action::List {
+                listing_id,
+                after,
+                all,
+            } => self.list(listing_id, after, all),
             Action::WriteBack(number) => self.write_back(number),
             Action::Fetch(fetch) => self.fetch(fetch),
             Action::Span(first, last) => self.span(first, last),
@@ -493,7 +510,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Command::Update(request, body, reply, permit) => {
                 let waiting = self.updates.entry(request.key).or_default();
                 waiting.push((reply, permit));
-                self.happened.push_back(Event::Update(request, body));
+                self.pending_events.push_back(Event::Update(request, body));
             }
             Command::Read(_, reply) if reply.is_closed() => {}
             Command::Read(_, reply) if self.reads.len() >= READS => {
@@ -507,9 +524,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     reply,
                 };
                 self.reads.insert(self.next_read, reading);
-                (self.happened).push_back(Event::Read(self.next_read, consistency));
+                (self.pending_events).push_back(Event::Read(self.next_read, consistency));
             }
-            Command::Drain => self.happened.push_back(Event::Drain),
+            Command::Drain => self.pending_events.push_back(Event::Drain),
             Command::Save(reply) => match self.saving {
                 true => drop(reply.send(None)),
                 false => self.save(Some(reply)),
@@ -517,7 +534,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Command::Status(reply) => {
                 let now = clock::now();
                 let _ = reply.send(Status {
-                    committed: self.turns.published.0,
+                    committed: self.apply_queue.published.0,
                     unready: self.unready(now),
                 });
             }
@@ -526,7 +543,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     pub(crate) fn save(&mut self, reply: Option<oneshot::Sender<Option<u64>>>) {
         self.saving = true;
-        let (number, snapshot) = self.turns.published.clone();
+        let (number, snapshot) = self.apply_queue.published.clone();
         let (base, store) = (self.machine.base(number), self.store.clone());
         self.spawn(async move {
             let work = move || store.save(&base, &snapshot);

@@ -20,7 +20,7 @@ struct Job {
 }
 
 /// State shared by the thread and the driver.
-struct Made<S> {
+struct EvaluatorState<S> {
     /// Snapshot for the next evaluation: the result of the last finished one. `None` while no evaluation is queued, so
     /// that no snapshot is kept alive.
     head: Option<S>,
@@ -29,11 +29,11 @@ struct Made<S> {
 }
 
 struct Shared<S> {
-    made: Mutex<Made<S>>,
+    state: Mutex<EvaluatorState<S>>,
     /// Notified when record bytes are released or jobs are cancelled.
     changed: Condvar,
     /// While the records have at least this many bytes, no further update is evaluated.
-    most: usize,
+    max_record_bytes: usize,
 }
 
 /// Queued evaluations, and the sizes of finished ones whose records are in no group yet.
@@ -59,7 +59,7 @@ impl<S> Evaluations<S> {
             cancel.cancel();
         }
         self.sizes.clear();
-        *sync::lock(&self.shared.made) = Made {
+        *sync::lock(&self.shared.state) = EvaluatorState {
             head: None,
             bytes: 0,
         };
@@ -68,9 +68,9 @@ impl<S> Evaluations<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
-    /// Creates a queue. Evaluation pauses once `most` bytes of records wait for their groups.
-    pub fn new(most: usize) -> Self {
-        let made = Mutex::new(Made {
+    /// Creates a queue. Evaluation pauses once `max_record_bytes` bytes of records wait for their groups.
+    pub fn new(max_record_bytes: usize) -> Self {
+        let state = Mutex::new(EvaluatorState {
             head: None,
             bytes: 0,
         });
@@ -78,9 +78,9 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
             begun: VecDeque::new(),
             sizes: VecDeque::new(),
             shared: Arc::new(Shared {
-                made,
+                state,
                 changed: Condvar::new(),
-                most,
+                max_record_bytes,
             }),
             jobs: None,
         }
@@ -100,7 +100,7 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         done: &UnboundedSender<Done<S>>,
     ) {
         if self.begun.is_empty() {
-            sync::lock(&self.shared.made).head = Some(head.clone());
+            sync::lock(&self.shared.state).head = Some(head.clone());
         }
         let cancel = CancelToken::new();
         self.begun.push_back((ticket, cancel.clone()));
@@ -128,17 +128,17 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         self.begun.pop_front();
         self.sizes.extend(size(evaluated));
         if self.begun.is_empty() {
-            sync::lock(&self.shared.made).head = None;
+            sync::lock(&self.shared.state).head = None;
         }
         true
     }
 
     /// Removes the sizes of the oldest `count` records, which are in a group now.
-    pub fn taken(&mut self, count: usize) {
+    pub fn release_records(&mut self, count: usize) {
         let bytes: usize = self.sizes.drain(..count.min(self.sizes.len())).sum();
-        let mut made = sync::lock(&self.shared.made);
-        made.bytes = made.bytes.saturating_sub(bytes);
-        drop(made);
+        let mut state = sync::lock(&self.shared.state);
+        state.bytes = state.bytes.saturating_sub(bytes);
+        drop(state);
         self.shared.changed.notify_all();
     }
 }
@@ -174,11 +174,11 @@ fn work<A: Application>(
         let evaluated =
             guarded(evaluate).unwrap_or_else(|error| Evaluated::Refused(store.failed(&error)));
         if let Evaluated::Record { snapshot, .. } = &evaluated {
-            let mut made = sync::lock(&shared.made);
+            let mut state = sync::lock(&shared.state);
             // After a cancellation, `head` belongs to later jobs.
             if !job.cancel.is_cancelled() {
-                made.head = Some(snapshot.clone());
-                made.bytes += size(&evaluated).unwrap_or(0);
+                state.head = Some(snapshot.clone());
+                state.bytes += size(&evaluated).unwrap_or(0);
             }
         }
         if done.send(Done::Evaluated(job.ticket, evaluated)).is_err() {
@@ -191,12 +191,12 @@ impl<S: Clone> Shared<S> {
     /// Waits until the waiting records are below the limit. Returns the snapshot to evaluate the job on, or `None` if
     /// the job was cancelled.
     fn head_for(&self, job: &Job) -> Option<S> {
-        let mut made = sync::lock(&self.made);
-        while made.bytes >= self.most && !job.cancel.is_cancelled() {
-            let woken = self.changed.wait(made);
-            made = woken.unwrap_or_else(PoisonError::into_inner);
+        let mut state = sync::lock(&self.state);
+        while state.bytes >= self.max_record_bytes && !job.cancel.is_cancelled() {
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        made.head.clone().filter(|_| !job.cancel.is_cancelled())
+        state.head.clone().filter(|_| !job.cancel.is_cancelled())
     }
 }
 
@@ -222,7 +222,7 @@ mod tests {
         };
         let full = |evaluations: &mut Evaluations<u32>| {
             evaluations.sizes.extend([4, 6]);
-            *sync::lock(&shared.made) = Made {
+            *sync::lock(&shared.state) = EvaluatorState {
                 head: Some(7),
                 bytes: 10,
             };
@@ -232,10 +232,10 @@ mod tests {
         full(&mut evaluations);
         ask(job(1));
         assert!(told.recv_timeout(short).is_err());
-        evaluations.taken(1);
+        evaluations.release_records(1);
         assert_eq!(told.recv_timeout(long), Ok(Some(7)));
-        evaluations.taken(1);
-        assert_eq!(sync::lock(&shared.made).bytes, 0);
+        evaluations.release_records(1);
+        assert_eq!(sync::lock(&shared.state).bytes, 0);
         // A cancelled job must not wait forever.
         full(&mut evaluations);
         let dropped = job(2);

@@ -9,9 +9,9 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub committed: AtomicU64,
-    pub heard: AtomicU64,
+    pub newest_known: AtomicU64,
     /// Time of the latest freshness proof for the published group, in microseconds; 0 before the first.
-    pub settled: AtomicU64,
+    pub fresh_as_of: AtomicU64,
     pub writes: AtomicU64,
     /// The server that wrote the newest published group.
     pub writer: Mutex<Option<ServerName>>,
@@ -31,7 +31,7 @@ pub struct FiguresNow {
     /// Number of the newest published group.
     pub committed: u64,
     /// The highest group number known to exist.
-    pub heard: u64,
+    pub newest_known: u64,
     /// Age of the latest proof that no later group existed; `None` before the first proof.
     pub age: Option<Duration>,
     /// True if this server wrote the newest published group.
@@ -61,11 +61,11 @@ impl Figures {
     }
 
     pub fn now(&self) -> FiguresNow {
-        let settled = self.settled.load(Relaxed);
+        let fresh_as_of = self.fresh_as_of.load(Relaxed);
         FiguresNow {
             committed: self.committed.load(Relaxed),
-            heard: self.heard.load(Relaxed),
-            age: (settled > 0).then(|| crate::clock::now().since(Time(settled))),
+            newest_known: self.newest_known.load(Relaxed),
+            age: (fresh_as_of > 0).then(|| crate::clock::now().since(Time(fresh_as_of))),
             writes: self.writes.load(Relaxed) == 1,
             puts: self.puts.load(Relaxed),
             put_time: Duration::from_micros(self.put_micros.load(Relaxed)),

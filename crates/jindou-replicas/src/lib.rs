@@ -11,16 +11,16 @@
 //! implements the latter over TCP. docs/internals/replicas.md describes the protocol and the driver's obligations.
 //!
 //! Start reading at `machine/mod.rs`; then `machine/log.rs` (which groups are committed), `machine/writing.rs`
-//! (updates), `machine/peers.rs` (acknowledgements) and `machine/reads.rs`; then `driver.rs`, `turns.rs` (the order of
-//! changes to the store) and `bucket/mod.rs`.
+//! (updates), `machine/peers.rs` (acknowledgements) and `machine/reads.rs`; then `driver.rs`, `apply_queue.rs` (the
+//! order of changes to the store) and `bucket/mod.rs`.
 
 mod application;
+mod apply_queue;
 mod bases;
 mod bucket;
 mod clock;
 mod downloads;
 mod driver;
-mod endings;
 mod evaluations;
 mod figures;
 mod handle;
@@ -28,10 +28,10 @@ mod machine;
 pub mod net;
 mod peers;
 mod requests;
+mod shutdown;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulate;
 mod start;
-mod turns;
 mod uploads;
 
 pub use application::{Application, Evaluated, Local, Report, ShardFiles};
@@ -46,6 +46,6 @@ pub use driver::{Driver, Stopped};
 pub use figures::FiguresNow;
 pub use handle::{Fresh, Handle, Status, Unready};
 pub use machine::*;
-pub use peers::{FromPeer, Held, Hub, Member, Nobody, PeerProblem, Peers};
+pub use peers::{FromPeer, Hub, Member, MessageMemory, NoPeers, PeerProblem, Peers};
 pub use start::{LogBeginner, Options, start};
 pub use uploads::upload_missing;

@@ -12,14 +12,14 @@ pub trait Peers: Send + 'static {
     /// Sends a message if the server is connected and its queue accepts the message at once.
     fn send(&mut self, to: &ServerName, message: Message);
     /// Updates the set of servers to connect to from the bucket's list.
-    fn know(&mut self, servers: &[ServerEntry]);
+    fn set_servers(&mut self, servers: &[ServerEntry]);
     /// True if connections to listed servers are established automatically.
     fn connects(&self) -> bool {
         true
     }
     /// True while some listed server refuses this process's connections, because it has not yet read this process's
     /// entry.
-    fn is_refused(&self) -> bool {
+    fn is_rejected_by_peer(&self) -> bool {
         false
     }
 }
@@ -28,7 +28,7 @@ pub trait Peers: Send + 'static {
 #[derive(Debug)]
 pub enum FromPeer {
     /// A message, with the memory reserved for it until the driver has handled it.
-    Message(ServerName, Message, Held),
+    Message(ServerName, Message, MessageMemory),
     /// The connection was closed.
     Gone(ServerName),
     /// A server connected that is not in the list; the driver should read the list again.
@@ -39,9 +39,11 @@ pub enum FromPeer {
 
 /// Memory reserved for a message, released on drop.
 #[derive(Clone, Debug, Default)]
-pub struct Held(#[allow(dead_code, reason = "only dropped")] Option<Arc<OwnedSemaphorePermit>>);
+pub struct MessageMemory(
+    #[allow(dead_code, reason = "only dropped")] Option<Arc<OwnedSemaphorePermit>>,
+);
 
-impl Held {
+impl MessageMemory {
     /// Wraps the permit for a message's memory.
     pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
         Self(Some(Arc::new(permit)))
@@ -85,17 +87,17 @@ const WAITING: usize = 4096;
 
 /// No connections: servers exchange groups only through the bucket.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct NoPeers;
 
-impl Peers for Nobody {
+impl Peers for NoPeers {
     fn send(&mut self, _: &ServerName, _: Message) {}
-    fn know(&mut self, _: &[ServerEntry]) {}
+    fn set_servers(&mut self, _: &[ServerEntry]) {}
     fn connects(&self) -> bool {
         false
     }
 }
 
-impl Nobody {
+impl NoPeers {
     /// Creates an instance, with a channel that never receives anything.
     pub fn connect() -> (Self, mpsc::Receiver<FromPeer>) {
         (Self, mpsc::channel(1).1)
@@ -138,12 +140,12 @@ impl Peers for Member {
             let _ = to.try_send(FromPeer::Message(
                 self.name.clone(),
                 message,
-                Held::default(),
+                MessageMemory::default(),
             ));
         }
     }
 
-    fn know(&mut self, _: &[ServerEntry]) {}
+    fn set_servers(&mut self, _: &[ServerEntry]) {}
 }
 
 impl Drop for Member {

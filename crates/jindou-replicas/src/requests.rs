@@ -27,27 +27,30 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    pub(crate) fn list(&mut self, look: u64, after: u64, all: bool) {
-        let (bucket, epoch, useless) = (self.bucket.clone(), self.epoch, self.useless.clone());
+    pub(crate) fn list(&mut self, listing_id: u64, after: u64, all: bool) {
+        let (bucket, epoch, unusable_bases) =
+            (self.bucket.clone(), self.epoch, self.unusable_bases.clone());
         let sender = self.sender.clone();
         self.inbox.figures.listings.fetch_add(1, Relaxed);
         self.spawn(async move {
             Some(match bucket.list(epoch, after, all).await {
                 Ok(mut listing) => {
-                    let found = useless.leave_out(&bucket, epoch, &mut listing, all).await;
+                    let found = unusable_bases
+                        .remove_from(&bucket, epoch, &mut listing, all)
+                        .await;
                     if let Some(why) = found {
                         let _ = sender.send(Done::Report(Report::Base(why)));
                     }
-                    Done::Event(Event::Listed(look, Some(listing)))
+                    Done::Event(Event::Listed(listing_id, Some(listing)))
                 }
-                Err(failure) => Done::Failed(Event::Listed(look, None), "listing", failure),
+                Err(failure) => Done::Failed(Event::Listed(listing_id, None), "listing", failure),
             })
         });
     }
 
     /// Reads a group or a span. Postponed while too many bytes of groups wait to be applied.
     pub(crate) fn fetch(&mut self, fetch: Fetch) {
-        match self.turns.is_full() {
+        match self.apply_queue.is_full() {
             true => self.fetches.push_back(fetch),
             false => self.begin_fetch(fetch),
         }
@@ -70,7 +73,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     /// store, which contains that group.
     pub(crate) fn write_back(&mut self, number: u64) {
         let Some(group) = self
-            .turns
+            .apply_queue
             .span(number, number)
             .and_then(|mut all| all.pop())
         else {
@@ -94,7 +97,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     pub(crate) fn span(&mut self, first: u64, last: u64) {
-        let Some(groups) = self.turns.span(first, last) else {
+        let Some(groups) = self.apply_queue.span(first, last) else {
             return;
         };
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
@@ -132,8 +135,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     /// Writes the newest known group into this server's entry, so that servers that start later know that it existed.
-    pub(crate) fn note_newest(&mut self) {
-        self.me.newest = self.machine.heard();
+    pub(crate) fn record_newest(&mut self) {
+        self.me.newest = self.machine.newest_known();
         let (bucket, me) = (self.bucket.clone(), self.me.clone());
         self.spawn(async move {
             // Errors are ignored here; the next refresh of the entry reports them.
@@ -144,12 +147,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
             {
                 let _ = bucket.write_entry(&me).await;
             }
-            Some(Done::Noted)
+            Some(Done::EntryWritten)
         });
     }
 
     pub(crate) fn list_servers(&mut self) {
-        self.me.newest = self.me.newest.max(self.machine.heard());
+        self.me.newest = self.me.newest.max(self.machine.newest_known());
         let (bucket, me) = (self.bucket.clone(), self.me.clone());
         self.spawn(async move {
             // If another process uses this name, its entry must not be overwritten: the entry is how that process is

@@ -5,7 +5,7 @@ use crate::bucket::{Beginning, Bucket, Failure, Identity, Remains, ServerEntry};
 use crate::clock;
 use crate::driver::{Driver, Parts};
 use crate::handle::Handle;
-use crate::machine::{Author, Base, Event, GROUP_VERSION, Machine, Name, Settings};
+use crate::machine::{Base, Event, GROUP_VERSION, Machine, Name, Settings, Writer};
 use crate::peers::{FromPeer, Peers};
 use jindou_model::CancelToken;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub async fn start<A: Application, P: Peers>(
     bucket.probe().await?;
     let identity = find_or_begin_log(&bucket, &local, options.new_log, true).await?;
     let (log, beginning) = (identity.epoch, identity.beginning);
-    let held = bucket.hold().await;
+    let held = bucket.record_identity().await;
     held.map_err(|e| format!("the log's directory is not there: {e}"))?;
     let bases = bucket.bases(log).await;
     let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
@@ -109,14 +109,14 @@ pub async fn start<A: Application, P: Peers>(
     };
     let servers = bucket.servers(&me).await;
     let servers = servers.map_err(|e| format!("the list of servers cannot be written: {e}"))?;
-    peers.know(&servers);
-    let author = Author {
+    peers.set_servers(&servers);
+    let writer = Writer {
         server: options.name.as_str().into(),
         start,
     };
     let mut settings = options.settings;
     settings.audit_every = bucket.audit_every(settings.audit_every);
-    let machine = Machine::new(settings.clone(), log, author, rand::random(), clock::now())
+    let machine = Machine::new(settings.clone(), log, writer, rand::random(), clock::now())
         .with_first_base(beginning != Beginning::Empty);
     let (handle, inbox) = Handle::new(options.update_bytes);
     let listed = servers.len() as u64;

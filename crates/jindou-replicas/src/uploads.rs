@@ -47,7 +47,7 @@ pub(crate) struct Uploads {
     /// Delay after the next failure.
     pause: Duration,
     /// True while a repeated attempt waits for its delay.
-    pauses: bool,
+    waits_for_retry: bool,
 }
 
 impl Uploads {
@@ -57,7 +57,7 @@ impl Uploads {
             next: first.map(Upload::from),
             saved: 0,
             pause: AGAIN.0,
-            pauses: false,
+            waits_for_retry: false,
         }
     }
 
@@ -94,7 +94,7 @@ pub async fn upload_missing(
 /// Reason why an upload ended without creating a base.
 pub(crate) enum Failed {
     /// The local store was saved with a later number in the meantime.
-    Gone,
+    FilesReplaced,
     Report(Report),
 }
 
@@ -152,7 +152,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         Err(e) => Failed::Report(Report::Bucket("uploading a base", e)),
                     }
                 }
-                Ok(None) => Failed::Gone,
+                Ok(None) => Failed::FilesReplaced,
                 Err(report) => Failed::Report(report),
             };
             Some(Done::UploadFailed(upload, failed, begun.elapsed()))
@@ -190,7 +190,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     pub(crate) fn uploaded(&mut self, number: u64) {
         (self.uploads.running, self.uploads.pause) = (None, AGAIN.0);
-        self.happened.push_back(Event::Uploaded(number));
+        self.pending_events.push_back(Event::Uploaded(number));
         // The new base may make an older one unnecessary, so trim again. The machine's limit for trimming stays the
         // same.
         self.trim(self.trim_to);
@@ -207,16 +207,16 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Some(_) => upload.close(),
             None => uploads.next = Some(upload),
         }
-        self.renew_next();
+        self.use_newest_save();
         let uploads = &mut self.uploads;
         match failed {
             // A later save has replaced the files. If that save is not known here yet (next case), its completion will
             // start the next upload.
-            Failed::Gone if uploads.saved > number => return self.upload_next(),
-            Failed::Gone => {}
+            Failed::FilesReplaced if uploads.saved > number => return self.upload_next(),
+            Failed::FilesReplaced => {}
             Failed::Report(report) => self.store.report(report),
         }
-        if std::mem::replace(&mut uploads.pauses, true) {
+        if std::mem::replace(&mut uploads.waits_for_retry, true) {
             return;
         }
         let pause = uploads.pause.max(took);
@@ -228,19 +228,19 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     pub(crate) fn upload_again(&mut self) {
-        self.uploads.pauses = false;
+        self.uploads.waits_for_retry = false;
         self.upload_next();
     }
 
     /// Records that the local store was saved with this number, and updates the next upload.
     pub(crate) fn saved(&mut self, number: u64) {
         self.uploads.saved = number;
-        self.renew_next();
-        self.happened.push_back(Event::Merged(number));
+        self.use_newest_save();
+        self.pending_events.push_back(Event::Merged(number));
     }
 
     /// Replaces the next upload by the newest saved base, since files of an older one may be gone.
-    fn renew_next(&mut self) {
+    fn use_newest_save(&mut self) {
         let saved = self.uploads.saved;
         if let Some(next) = &mut self.uploads.next
             && next.base.number < saved

@@ -377,7 +377,7 @@ impl Figures {
             names.with_label_values(&[replica.name(), &writer]).set(1.0);
         }
         let f = replica.figures();
-        let behind = f.heard.saturating_sub(f.committed);
+        let behind = f.newest_known.saturating_sub(f.committed);
         let age = f.age.as_ref().map_or(-1.0, Duration::as_secs_f64);
         self.set([
             ("jindou_replica_group", f.committed as f64),

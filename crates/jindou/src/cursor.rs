@@ -23,7 +23,7 @@ const AHEAD: usize = 2;
 /// Largest number of rows in a batch.
 const ROWS: usize = 1 << 13;
 /// Time between two checks of the time limit and the cancel tokens by a waiting query or reader.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// State that the query and its reader share, protected by a lock.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl BatchQueue {
 
     fn wait<'q>(&self, state: MutexGuard<'q, CursorState>) -> MutexGuard<'q, CursorState> {
         self.changed
-            .wait_timeout(state, LOOK)
+            .wait_timeout(state, CHECK_EVERY)
             .map_or_else(|e| e.into_inner().0, |(state, _)| state)
     }
 

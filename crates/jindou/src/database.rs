@@ -10,8 +10,9 @@ use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
-    self, ChangesLimit, Followed, Held, Journal, LocalSink, Merges, NullJournal, OpenOptions,
-    OpenedStore, ShardHost, Trust, UpdateOptions, UpdateSink, WritableStore, Writer,
+    self, ChangesLimit, Followed, Journal, LocalSink, Merges, NullJournal, OpenOptions,
+    OpenedStore, ShardHost, Trust, UpdateOptions, UpdateSink, VerificationHandle, WritableStore,
+    Writer,
 };
 use jindou_cluster::shards::ShardClient;
 use jindou_dictionary::index::Indexes;
@@ -61,7 +62,7 @@ pub(crate) struct DatabaseState {
     pub(crate) disk: Option<Arc<WritableStore>>,
     /// The store directory, if it is open for reading only.
     pub(crate) followed: Option<Mutex<Followed>>,
-    trust: Held,
+    trust: VerificationHandle,
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
     pub(crate) shards: Option<ShardHost>,
@@ -77,16 +78,16 @@ impl DatabaseState {
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Damaged`].
-    pub(crate) fn may_write(&self) -> Result<()> {
+    pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_files(&self.writer.published())?;
-        self.takes_changes()
+        self.check_accepts_updates()
     }
 
     /// Ok if the database accepts updates.
     ///
     /// # Errors
     /// [`Error::ReadOnly`].
-    pub(crate) fn takes_changes(&self) -> Result<()> {
+    pub(crate) fn check_accepts_updates(&self) -> Result<()> {
         self.sink.is_writable(&self.writer)
     }
 
@@ -94,7 +95,7 @@ impl DatabaseState {
     ///
     /// # Errors
     /// [`Error::Damaged`].
-    pub(crate) fn trust_files(&self) -> Result<()> {
+    pub(crate) fn check_trusted(&self) -> Result<()> {
         self.trust.0.check()
     }
 
@@ -162,7 +163,7 @@ impl DatabaseState {
     ///
     /// # Errors
     /// As [`Self::checking_files`].
-    pub(crate) fn made_of<T>(
+    pub(crate) fn computed_from<T>(
         &self,
         snapshot: &Snapshot,
         make: impl FnOnce() -> Result<T>,
@@ -327,7 +328,7 @@ impl Database {
             recovery: None,
             disk: None,
             reader: None,
-            trust: Held(Arc::default()),
+            trust: VerificationHandle(Arc::default()),
         };
         Self::over(opened, Runtime::default())
     }
@@ -342,7 +343,7 @@ impl Database {
             recovery: None,
             disk: None,
             reader: None,
-            trust: Held(Arc::default()),
+            trust: VerificationHandle(Arc::default()),
         };
         Self::over(opened, runtime)
     }
@@ -425,7 +426,7 @@ impl Database {
         progress: &Progress,
     ) -> Result<LoadReport> {
         let dir = dir.as_ref();
-        let _alone = update::alone(dir)?;
+        let _alone = update::lock_store(dir)?;
         guarded(|| jindou_store::load(dir, source, options, progress))
     }
 
@@ -555,7 +556,7 @@ impl Database {
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
         let (plan, snapshot) = (&query.plan, &*query.snapshot.for_new_query());
         let cancel = watching(options.token(), snapshot);
-        self.inner.made_of(snapshot, || {
+        self.inner.computed_from(snapshot, || {
             let execution = PlanExecution {
                 plan,
                 snapshot,

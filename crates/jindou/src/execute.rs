@@ -392,7 +392,7 @@ struct WorkerText<'a, 'p, 's> {
 }
 
 impl<'s> WorkerText<'_, '_, 's> {
-    fn hand_on(&mut self) -> Result<()> {
+    fn write_piece(&mut self) -> Result<()> {
         if !self.text.is_empty() {
             let mut sink = self.whole.exec.lock(&self.whole.sink)?;
             // Memory that the consumer allocates may outlive the query, so it is allocated outside the query's scope.
@@ -416,7 +416,7 @@ impl<'s> WorkerText<'_, '_, 's> {
     fn push_group(&mut self, columns: &[&[u32]], from: usize, rows: usize) -> Result<usize> {
         let (whole, rows_before) = (self.whole, self.rows);
         let mut sink: Option<MutexGuard<'_, &'s mut dyn AnswerSink>> = None;
-        let mut hand_on = |text: &mut Vec<u8>| {
+        let mut write_piece = |text: &mut Vec<u8>| {
             scope::worked(text.len())?;
             let is_first = sink.is_none();
             let sink = match &mut sink {
@@ -430,7 +430,7 @@ impl<'s> WorkerText<'_, '_, 's> {
         };
         let range = (from, rows);
         let text = &mut self.text;
-        let pushed = (self.formatter).group(&whole.kind, columns, range, text, &mut hand_on)?;
+        let pushed = (self.formatter).group(&whole.kind, columns, range, text, &mut write_piece)?;
         if let Some(mut sink) = sink {
             scope::outside(|| sink.raw(&self.text, pushed as u64))?;
             self.text.clear();
@@ -449,7 +449,7 @@ impl Sink for WorkerText<'_, '_, '_> {
             fetch_terms(self.whole.snapshot, columns, from, rows, &mut fetched);
             self.push_group(columns, from, rows)?;
             if self.text.len() >= self.enough {
-                self.hand_on()?;
+                self.write_piece()?;
             }
         }
         Ok(())
@@ -470,6 +470,6 @@ impl<'a: 'p, 'p, 's> ParallelSink for &'p TextRows<'a, 's> {
     }
 
     fn merge(&self, mut local: Self::Local) -> Result<()> {
-        local.hand_on()
+        local.write_piece()
     }
 }

@@ -15,7 +15,7 @@ use jindou_store::Snapshot;
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 14;
 /// Number of subjects between two checks of the cancel token.
-const LOOK: u32 = 1 << 16;
+const CHECK_EVERY: u32 = 1 << 16;
 /// Number of subjects whose lists and terms are fetched together from other shards.
 const PAGE: usize = 2048;
 
@@ -111,7 +111,7 @@ impl Export {
             } else {
                 out.subjects(self.subjects(graph).into_iter(), graph)?;
             }
-            out.hand_on()?;
+            out.write_piece()?;
         }
         Ok(())
     }
@@ -156,7 +156,7 @@ impl QuadSource for Export {
         }
         self.db
             .inner
-            .made_of(&self.snapshot, || guarded(|| self.read(sink, progress)))
+            .computed_from(&self.snapshot, || guarded(|| self.read(sink, progress)))
     }
 
     fn size_hint(&self) -> Option<u64> {
@@ -239,7 +239,7 @@ impl<'a> ExportBatch<'a> {
 
     /// Appends the statements about a subject in a graph.
     fn subject(&mut self, v: u32, graph: u32) -> Result<()> {
-        if v.is_multiple_of(LOOK) {
+        if v.is_multiple_of(CHECK_EVERY) {
             self.export.cancel.check()?;
         }
         let snapshot: &'a Snapshot = &self.export.snapshot;
@@ -273,7 +273,7 @@ impl<'a> ExportBatch<'a> {
                 let o = self.term(o)?;
                 self.batch.quads.push([s, p, o, g]);
                 if self.batch.bytes.len() >= BATCH_BYTES || self.batch.quads.len() >= BATCH_QUADS {
-                    self.hand_on()?;
+                    self.write_piece()?;
                     (subject, predicate) = (None, None);
                 }
             }
@@ -282,7 +282,7 @@ impl<'a> ExportBatch<'a> {
         Ok(())
     }
 
-    fn hand_on(&mut self) -> Result<()> {
+    fn write_piece(&mut self) -> Result<()> {
         self.export.cancel.check()?;
         if !self.batch.quads.is_empty() {
             self.sink.batch(&self.batch)?;

@@ -1,7 +1,7 @@
 //! Formats rows of ids as text: each cell is decoded and formatted without an intermediate term, and the texts of
 //! repeated cells are cached per column.
 
-use crate::results::{CellLayout, Csv, FULL, HandOn, JsonLayout, JsonLine, RowText, Tsv, Xml};
+use crate::results::{CellLayout, Csv, FULL, JsonLayout, JsonLine, RowText, Tsv, WritePiece, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_graph::Graph;
 use jindou_model::{NO_VERTEX, Result};
@@ -47,7 +47,7 @@ impl<'a> RowFormatter<'a> {
         columns: &[&[u32]],
         (from, rows): (usize, usize),
         out: &mut Vec<u8>,
-        hand_on: &mut HandOn<'_>,
+        write_piece: &mut WritePiece<'_>,
     ) -> Result<usize> {
         if self.columns.len() != columns.len() {
             self.columns = columns
@@ -69,11 +69,15 @@ impl<'a> RowFormatter<'a> {
             column.prefetch(ids.get(from..to).unwrap_or(&[]));
         }
         match kind {
-            RowText::Tsv => self.push(&Tsv, columns, from..to, out, hand_on),
-            RowText::Csv => self.push(&Csv, columns, from..to, out, hand_on),
-            RowText::Json(keys) => self.push(&JsonLayout(keys), columns, from..to, out, hand_on),
-            RowText::JsonLines(keys) => self.push(&JsonLine(keys), columns, from..to, out, hand_on),
-            RowText::Xml(keys) => self.push(&Xml(keys), columns, from..to, out, hand_on),
+            RowText::Tsv => self.push(&Tsv, columns, from..to, out, write_piece),
+            RowText::Csv => self.push(&Csv, columns, from..to, out, write_piece),
+            RowText::Json(keys) => {
+                self.push(&JsonLayout(keys), columns, from..to, out, write_piece)
+            }
+            RowText::JsonLines(keys) => {
+                self.push(&JsonLine(keys), columns, from..to, out, write_piece)
+            }
+            RowText::Xml(keys) => self.push(&Xml(keys), columns, from..to, out, write_piece),
         }?;
         Ok(to - from)
     }
@@ -86,7 +90,7 @@ impl<'a> RowFormatter<'a> {
         columns: &[&[u32]],
         rows: Range<usize>,
         out: &mut Vec<u8>,
-        hand_on: &mut HandOn<'_>,
+        write_piece: &mut WritePiece<'_>,
     ) -> Result<()> {
         for row in rows {
             out.extend_from_slice(L::OPEN);
@@ -115,7 +119,7 @@ impl<'a> RowFormatter<'a> {
                 };
                 let start = out.len();
                 if start + term.len() >= FULL {
-                    self.push_long(layout, columns, (row, i), out, hand_on)?;
+                    self.push_long(layout, columns, (row, i), out, write_piece)?;
                     break;
                 }
                 layout.cell(i, term, out)?;
@@ -138,7 +142,7 @@ impl<'a> RowFormatter<'a> {
         columns: &[&[u32]],
         (row, from): (usize, usize),
         out: &mut Vec<u8>,
-        hand_on: &mut HandOn<'_>,
+        write_piece: &mut WritePiece<'_>,
     ) -> Result<()> {
         for (i, ids) in columns.iter().enumerate().skip(from) {
             let id = ids[row];
@@ -155,7 +159,7 @@ impl<'a> RowFormatter<'a> {
                 layout.cell(i, term, out)?;
                 continue;
             }
-            layout.long_cell(i, term, out, hand_on)?;
+            layout.long_cell(i, term, out, write_piece)?;
             // Each column's decoder may still hold a long term; new decoders free that memory.
             for column in &mut self.columns {
                 column.decoder = TermDecoder::new(self.snapshot, self.terms);
@@ -213,9 +217,9 @@ const LONGEST: usize = 192;
 /// answers.
 const TEXT: usize = 32 << 10;
 /// Number of lookups after which it is decided whether the cache remains in use.
-const DECIDE: u32 = 2048;
+const LOOKUPS_PER_DECISION: u32 = 2048;
 /// Lookups per hit up to which the cache pays: it remains in use if at least one lookup in this many is a hit.
-const WORTH: u32 = 4;
+const MAX_LOOKUPS_PER_HIT: u32 = 4;
 /// Number of groups of rows for which a cache that does not pay is not used.
 const PAUSE: u32 = 2048;
 
@@ -278,8 +282,8 @@ impl Cells {
         if !self.on {
             self.pause = self.pause.saturating_sub(1);
             self.on = self.pause == 0;
-        } else if self.asked >= DECIDE {
-            if self.found < self.asked / WORTH {
+        } else if self.asked >= LOOKUPS_PER_DECISION {
+            if self.found < self.asked / MAX_LOOKUPS_PER_HIT {
                 (self.on, self.pause) = (false, PAUSE);
             }
             (self.asked, self.found) = (0, 0);
@@ -322,13 +326,13 @@ mod tests {
     #[test]
     fn a_column_that_repeats_nothing_stops_keeping_and_tries_again() {
         let mut cells = Cells::default();
-        for id in 1..=DECIDE {
+        for id in 1..=LOOKUPS_PER_DECISION {
             assert!(cells.get(id).is_none());
             cells.keep(id, b"x");
         }
         assert!(!cells.is_worth_it());
         assert!((0..PAUSE).any(|_| cells.is_worth_it()));
-        for _ in 0..DECIDE {
+        for _ in 0..LOOKUPS_PER_DECISION {
             let _ = cells.get(1);
             cells.keep(1, b"x");
         }

@@ -14,7 +14,7 @@ use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use std::ops::Range;
 
 /// Number of subjects and edges between two checks of the time limit; also the initial capacity of the list of quads.
-const LOOK: usize = 1 << 10;
+const CHECK_EVERY: usize = 1 << 10;
 
 /// A pattern of quads, which matches those that have the given terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Database {
         let snapshot = self.snapshot_for(&cancel)?;
         self.inner.check_for_faults(&snapshot)?;
         let mut charge = Charge::new(Holder::Rest, &self.settle(options).memory);
-        let ids = self.inner.made_of(&snapshot, || {
+        let ids = self.inner.computed_from(&snapshot, || {
             let mut search = QuadSearch {
                 snapshot: &snapshot,
                 cancel: &cancel,
@@ -210,7 +210,7 @@ impl QuadSearch<'_> {
         });
         full?;
         self.looked += 1;
-        if self.looked.is_multiple_of(LOOK) {
+        if self.looked.is_multiple_of(CHECK_EVERY) {
             self.cancel.check()?;
         }
         Ok(())
@@ -220,7 +220,7 @@ impl QuadSearch<'_> {
     #[inline]
     fn push(&mut self, quad: [u32; 4]) -> Result<()> {
         if self.found.len() == self.found.capacity() {
-            let more = self.found.len().max(LOOK);
+            let more = self.found.len().max(CHECK_EVERY);
             self.charged(self.found.len() + more)?;
             self.found.reserve_exact(more);
         }

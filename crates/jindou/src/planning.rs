@@ -308,7 +308,7 @@ impl Database {
         let scope = Scope::for_text(0, &settled.memory, &options.token())?;
         scope
             .try_run(|| {
-                self.inner.made_of(&planned.snapshot, || {
+                self.inner.computed_from(&planned.snapshot, || {
                     let (plan, snapshot) = (&planned.plan, &planned.snapshot);
                     let mut text = jindou_plan::with_stack(plan.depth(), || {
                         jindou_plan::explain(plan, snapshot)

@@ -62,7 +62,7 @@ impl Database {
 
     pub(crate) fn set_prefix_in(tx: &mut Transaction, name: &str, iri: &str) -> Result<()> {
         tx.change_prefixes([PrefixChange::Set(name.into(), iri.into())])?;
-        if tx.unsettled().prefixes().get(name) == Some(iri) {
+        if tx.unapplied().prefixes().get(name) == Some(iri) {
             return Ok(());
         }
         Err(Error::limit(
@@ -84,7 +84,7 @@ impl Database {
     }
 
     pub(crate) fn remove_prefix_in(tx: &mut Transaction, name: &str) -> Result<()> {
-        let before = tx.unsettled().prefixes();
+        let before = tx.unapplied().prefixes();
         if before.get(name).is_none() {
             let common = jindou_plan::COMMON_PREFIXES.iter().any(|p| p.0 == name);
             return Err(Error::Conflict(match common {

@@ -355,7 +355,7 @@ impl Session {
             let shared = Arc::clone(&self.shared);
             self.with_plan(values, options, &cancel, |plan, snapshot, _| {
                 let cancel = watching(cancel.clone(), snapshot);
-                shared.db.inner.made_of(snapshot, || {
+                shared.db.inner.computed_from(snapshot, || {
                     let execution = PlanExecution {
                         plan,
                         snapshot,

@@ -24,7 +24,7 @@ impl Store {
     /// When the load fails.
     #[must_use]
     pub fn load(source: &dyn QuadSource) -> Self {
-        Self::load_cut(source, None)
+        Self::load_sharded(source, None)
     }
 
     /// Loads a source, into shards if `sharding` is given.
@@ -32,7 +32,7 @@ impl Store {
     /// # Panics
     /// When the load fails.
     #[must_use]
-    pub fn load_cut(source: &dyn QuadSource, sharding: Option<Sharding>) -> Self {
+    pub fn load_sharded(source: &dyn QuadSource, sharding: Option<Sharding>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let dir = folder.path().join("store");
         let options = LoadOptions::default()

@@ -21,7 +21,7 @@
 //!   put.
 //! - **Messages** are not stored. A message that was ever sent may arrive at any later time, or never. Most messages
 //!   say that a group is in the log, which stays true; so a server may learn of a group at any time after the group
-//!   exists ([`Action::Hear`]). The confirmation that a server knows of the group is sent to the server that
+//!   exists ([`Action::Learn`]). The confirmation that a server knows of the group is sent to the server that
 //!   acknowledges the update ([`Server::said`]). If the machine counts the confirmation of a process that has died
 //!   since, the model treats this server as one that was not counted.
 //! - **Updates** are all alike, except for one that is watched. Any server may receive the watched update at any time,
@@ -61,5 +61,5 @@ pub mod trimming;
 pub use model::{Action, Planted, Replicas, Watch};
 pub use properties::{EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, SEEN, STRICT};
 pub use state::{
-    Answer, Broken, Evidence, Fate, Late, Outcome, Put, SERVERS, Server, State, Strict,
+    Answer, Broken, Late, Outcome, Proof, Put, PutEffect, SERVERS, Server, State, StrictRead,
 };

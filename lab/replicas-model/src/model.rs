@@ -1,7 +1,7 @@
 //! The model: its options, its actions, and the mistakes that can be planted in it.
 
 use crate::properties;
-use crate::state::{Evidence, SERVERS, Server, State, Strict};
+use crate::state::{Proof, SERVERS, Server, State, StrictRead};
 use stateright::{Model, Property};
 
 /// A model of three servers that share a log.
@@ -34,23 +34,23 @@ pub enum Planted {
     /// The client of an update whose put has an unknown outcome is told "not done".
     UnknownIsNotDone,
     /// An update is acknowledged before the counted servers have confirmed that they know of it.
-    AnsweredUnheard,
+    AcknowledgedUnconfirmed,
     /// A strict read uses a listing that was started before the read arrived.
-    StrictLooksBefore,
+    StrictUsesEarlierListing,
     /// A server whose put finds the name taken assumes that the object is its own.
     ExistsIsOurs,
     /// A server publishes a group that another server only proposed.
     ProposedIsRead,
     /// A server does not remember the requests in groups of other servers.
-    KeysForgotten,
+    RequestsForgotten,
     /// A server that restarts has its groups, but has forgotten the requests in them.
-    KeysForgottenByCrash,
+    RequestsForgottenByCrash,
     /// A server that loses a number puts the same group under the next number, without evaluating it again.
     NotEvaluatedAgain,
     /// Default reads do not wait for groups that the server knows of but has not applied.
-    HeardIsApplied,
+    ReadsIgnoreKnownGroups,
     /// A heartbeat counts as a freshness proof of the time at which it arrives, not at which it was sent.
-    BeatsAreFresh,
+    HeartbeatFreshOnArrival,
     /// A listing counts as a freshness proof of the time at which it ends, not at which it started.
     ListingsAreFresh,
     /// The client is told "not done" if an evaluation fails for reasons of one server, such as its memory or a time
@@ -62,9 +62,9 @@ pub enum Planted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// A pending put takes effect: its object is created in the bucket.
-    Land(usize),
+    PutTakesEffect(usize),
     /// A pending put of a dead process takes effect; true if the put contains the watched update.
-    LandLate(bool),
+    LatePutTakesEffect(bool),
     /// A server evaluates an update on its newest state, puts the group, and proposes it to the others; true for the
     /// watched update. `route`, `evaluate_next`, `put_pending`.
     Evaluate(usize, bool),
@@ -78,46 +78,46 @@ pub enum Action {
     /// A put of unknown outcome is retried with the same name and bytes: `scan_put`.
     Repeat(usize),
     /// The bucket answers that the name is taken, by an earlier attempt or by another server: `PutResult::Exists`. The
-    /// server then reads the object ([`Action::Lay`]).
+    /// server then reads the object ([`Action::Apply`]).
     Exists(usize),
     /// A server applies the log's next group, which it read from the bucket, or which its writer proposed and any
     /// server confirmed. If the group is of another server, the put of this one is void, and updates evaluated on top
-    /// of that put are to be evaluated again: `advance`, `commit`, `fall_back`.
-    Lay(usize),
+    /// of that put are to be evaluated again: `advance`, `commit`, `roll_back`.
+    Apply(usize),
     /// A server learns that the watched update's group, or a later one, exists: by a message *committed*, a heartbeat,
-    /// an outcome or a listing. `hear`.
-    Hear(usize),
+    /// an outcome or a listing. `note_exists`.
+    Learn(usize),
     /// A server dies and restarts with this many of its groups: `opened`.
     Crash(usize, u8),
     /// A server that has committed the watched update, and has a client that waits for it, tells the other servers:
     /// `tell_committed`.
-    Tell(usize),
+    StartAcknowledging(usize),
     /// A server's confirmation that it knows of the update, or a heartbeat that says so, reaches the acknowledging
     /// server.
-    Say(usize),
+    Confirm(usize),
     /// The watched update is acknowledged. All counted servers have confirmed that they know of it; the model may
     /// choose the counted servers freely, and requires nothing of the others. From then on, reads of this server are
-    /// watched: one that was counted, or the one that acknowledges. `answer_heard`.
+    /// watched: one that was counted, or the one that acknowledges. `acknowledge`.
     Answer(usize),
     /// As [`Action::Answer`], but the answer is sent through this server, which had forwarded the update: `outcome`.
     AnswerBy(usize),
     /// The watched update fails for reasons of this server alone.
     Refuse(usize),
-    /// A server starts a listing: `want_look`.
-    Look(usize),
+    /// A server starts a listing: `request_listing`.
+    StartListing(usize),
     /// A listing returns. The newest group that it found is any of those between the newest at its start and the newest
     /// now: `learn_listing`.
     Listed(usize, u8),
     /// The first server sends a heartbeat to the second: `beat`, `beaten`.
     Beat(usize, usize),
-    /// A server has received a freshness proof and applied the groups that the proof names: `settle`.
-    Settle(usize),
+    /// A server has received a freshness proof and applied the groups that the proof names: `use_proofs`.
+    UseProof(usize),
     /// A strict read arrives; true if a listing that was started earlier is still running.
-    Ask(usize, bool),
+    StrictRead(usize, bool),
     /// The earlier listing returns, and the server starts the one that the strict read needs.
-    LookAgain(usize),
-    /// The strict read's listing returns, with this newest group: `looked`.
-    Looked(usize, u8),
+    StartStrictListing(usize),
+    /// The strict read's listing returns, with this newest group: `listing_succeeded`.
+    StrictListed(usize, u8),
     /// The strict read is answered: `serve`.
     Serve(usize),
     /// With the planted mistake [`Planted::ProposedIsRead`], the first server publishes the group that the second
@@ -134,13 +134,13 @@ impl Model for Replicas {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        actions.extend([false, true].map(Action::LandLate));
+        actions.extend([false, true].map(Action::LatePutTakesEffect));
         for at in 0..SERVERS {
             let server = &state.servers[at];
             match server.put {
                 None => actions.extend([false, true].map(|watched| Action::Evaluate(at, watched))),
                 Some(_) => actions.extend([
-                    Action::Land(at),
+                    Action::PutTakesEffect(at),
                     Action::EvaluateNext(at),
                     Action::Created(at),
                     Action::Unknown(at),
@@ -148,7 +148,7 @@ impl Model for Replicas {
                     Action::Exists(at),
                 ]),
             }
-            actions.extend([Action::Lay(at), Action::Hear(at)]);
+            actions.extend([Action::Apply(at), Action::Learn(at)]);
             actions.extend((0..=server.committed).map(|number| Action::Crash(at, number)));
             match self.watch {
                 Watch::Update => self.update_actions(at, actions),
@@ -174,24 +174,26 @@ impl Model for Replicas {
 }
 
 fn evidence_actions(state: &State, at: usize, actions: &mut Vec<Action>) {
-    match state.servers[at].evidence {
-        Evidence::None => actions.push(Action::Look(at)),
-        Evidence::Looking(begun) => {
+    match state.servers[at].proof {
+        Proof::None => actions.push(Action::StartListing(at)),
+        Proof::Listing(begun) => {
             actions.extend((begun..=state.log).map(|tail| Action::Listed(at, tail)));
         }
-        Evidence::Waiting(..) => actions.push(Action::Settle(at)),
-        Evidence::Settled(_) => actions.extend((0..SERVERS).map(|to| Action::Beat(at, to))),
+        Proof::Pending(..) => actions.push(Action::UseProof(at)),
+        Proof::Valid(_) => actions.extend((0..SERVERS).map(|to| Action::Beat(at, to))),
     }
 }
 
 fn strict_actions(state: &State, at: usize, actions: &mut Vec<Action>) {
     match state.servers[at].strict {
-        Strict::None => actions.extend([false, true].map(|queued| Action::Ask(at, queued))),
-        Strict::Queued(_) => actions.push(Action::LookAgain(at)),
-        Strict::Looking(_, begun) => {
-            actions.extend((begun..=state.log).map(|tail| Action::Looked(at, tail)));
+        StrictRead::None => {
+            actions.extend([false, true].map(|queued| Action::StrictRead(at, queued)))
         }
-        Strict::Found(..) => actions.push(Action::Serve(at)),
+        StrictRead::WaitingForListing(_) => actions.push(Action::StartStrictListing(at)),
+        StrictRead::Listing(_, begun) => {
+            actions.extend((begun..=state.log).map(|tail| Action::StrictListed(at, tail)));
+        }
+        StrictRead::WaitingForGroup(..) => actions.push(Action::Serve(at)),
     }
 }
 
@@ -201,7 +203,7 @@ impl Replicas {
     }
 
     fn update_actions(&self, at: usize, actions: &mut Vec<Action>) {
-        actions.extend([Action::Tell(at), Action::Say(at)]);
+        actions.extend([Action::StartAcknowledging(at), Action::Confirm(at)]);
         if self.is(Planted::RefusedHere) {
             actions.push(Action::Refuse(at));
         }
@@ -211,15 +213,15 @@ impl Replicas {
     /// True if a default read that arrives now sees the watched update: the read waits for all groups of which the
     /// server knows.
     pub(crate) fn default_read_sees(&self, server: &Server, watched: u8) -> bool {
-        match self.is(Planted::HeardIsApplied) {
+        match self.is(Planted::ReadsIgnoreKnownGroups) {
             true => watched <= server.committed,
-            false => server.heard,
+            false => server.knows_of_group,
         }
     }
 
     /// True if the server may evaluate the watched update.
     pub(crate) fn is_new(&self, server: &Server) -> bool {
         let ahead = server.next || server.put.is_some_and(|put| put.watched);
-        self.watch == Watch::Update && !server.knows && !ahead
+        self.watch == Watch::Update && !server.remembers_update && !ahead
     }
 }

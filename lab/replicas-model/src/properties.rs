@@ -1,7 +1,9 @@
 //! Properties that hold in every state, and properties that some state must have.
 
 use crate::model::{Replicas, Watch};
-use crate::state::{Answer, Broken, Evidence, Fate, Outcome, Put, SERVERS, Server, State, Strict};
+use crate::state::{
+    Answer, Broken, Outcome, Proof, Put, PutEffect, SERVERS, Server, State, StrictRead,
+};
 use stateright::Property;
 
 /// Agreement: servers apply the log's groups only.
@@ -30,8 +32,8 @@ fn racing(state: &State) -> impl Iterator<Item = &Server> {
 pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
     let mut properties = vec![
         Property::always(ONE_CONTENT, |_, state: &State| {
-            let laid = state.servers.iter().all(|s| s.committed <= state.log);
-            laid && state.broken != Some(Broken::Content)
+            let applied = state.servers.iter().all(|s| s.committed <= state.log);
+            applied && state.broken != Some(Broken::Content)
         }),
         Property::always(IN_ORDER, |_, state: &State| {
             state.broken != Some(Broken::OtherBase)
@@ -46,7 +48,8 @@ pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
             racing(state).count() == SERVERS
         }),
         Property::sometimes("a put of unknown outcome has landed", |_, state: &State| {
-            let unknown = |p: Put| p.fate == Fate::Landed && p.outcome == Outcome::Unknown;
+            let unknown =
+                |p: Put| p.effect == PutEffect::TookEffect && p.outcome == Outcome::Unknown;
             state.servers.iter().any(|s| s.put.is_some_and(unknown))
         }),
         Property::sometimes(
@@ -65,7 +68,7 @@ pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
             }),
             Property::always(SEEN, |model: &Replicas, state: &State| {
                 let sees = |s: &Server| model.default_read_sees(s, state.watched);
-                state.servers.iter().all(|s| !s.owes || sees(s))
+                state.servers.iter().all(|s| !s.is_watched || sees(s))
             }),
             Property::sometimes(
                 "two servers put the same update at the same time",
@@ -77,12 +80,17 @@ pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
             Property::sometimes(
                 "an acknowledged update was not heard of by a server that was not counted",
                 |_, state: &State| {
-                    state.answer == Answer::Done && state.servers.iter().any(|s| !s.heard)
+                    state.answer == Answer::Done && state.servers.iter().any(|s| !s.knows_of_group)
                 },
             ),
             Property::sometimes(
                 "a server that was counted is watched",
-                |_, state: &State| state.servers.iter().any(|s| s.owes && !s.knows),
+                |_, state: &State| {
+                    state
+                        .servers
+                        .iter()
+                        .any(|s| s.is_watched && !s.remembers_update)
+                },
             ),
             Property::sometimes(
                 "the put of one that died has the update while another puts it",
@@ -94,16 +102,15 @@ pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
         ]),
         Watch::Evidence => properties.extend([
             Property::always(EVIDENCE, |_, state: &State| {
-                let sees = |s: &Server| match s.evidence {
-                    Evidence::Settled(moment) => s.committed >= moment,
+                let sees = |s: &Server| match s.proof {
+                    Proof::Valid(moment) => s.committed >= moment,
                     _ => true,
                 };
                 state.servers.iter().all(sees)
             }),
             Property::sometimes("a default read misses later groups", |_, state: &State| {
                 let behind = |s: &Server| {
-                    matches!(s.evidence, Evidence::Settled(moment) if moment > 0)
-                        && s.committed < state.log
+                    matches!(s.proof, Proof::Valid(moment) if moment > 0) && s.committed < state.log
                 };
                 state.servers.iter().any(behind)
             }),
@@ -114,7 +121,7 @@ pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
             }),
             Property::sometimes("a strict read waits for groups", |_, state: &State| {
                 let waits = |s: &Server| match s.strict {
-                    Strict::Found(_, number) => number > s.committed,
+                    StrictRead::WaitingForGroup(_, number) => number > s.committed,
                     _ => false,
                 };
                 state.servers.iter().any(waits)

@@ -61,31 +61,31 @@ pub struct Server {
     /// Number of groups that the server has applied and published.
     pub committed: u8,
     /// True if the server knows that the watched update's group, or a later one, exists.
-    pub heard: bool,
+    pub knows_of_group: bool,
     /// True if the server remembers the watched update as done.
-    pub knows: bool,
+    pub remembers_update: bool,
     /// The server's put of group `committed + 1`, whose outcome the server does not know yet.
     pub put: Option<Put>,
     /// True if the server has evaluated the watched update on top of `put`.
     pub next: bool,
     /// True if the server acknowledges the watched update: it has committed the update, a client waits for it there,
     /// and the server collects the confirmations of the others.
-    pub tells: bool,
+    pub acknowledges: bool,
     /// True if this process has confirmed to the acknowledging server that it knows of the update.
-    pub said: bool,
+    pub confirmed: bool,
     /// True if default reads at this server are watched: they must see the watched update.
-    pub owes: bool,
+    pub is_watched: bool,
     /// The watched freshness proof, if this server has it.
-    pub evidence: Evidence,
+    pub proof: Proof,
     /// The watched strict read, if it is at this server.
-    pub strict: Strict,
+    pub strict: StrictRead,
 }
 
 /// A put of a group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Put {
     /// The effect of the put in the bucket.
-    pub fate: Fate,
+    pub effect: PutEffect,
     /// The effect of the put as far as its server knows.
     pub outcome: Outcome,
     /// True if the put contains the watched update.
@@ -97,13 +97,13 @@ pub struct Put {
 
 /// The effect of a put in the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Fate {
+pub enum PutEffect {
     /// Pending: the put may take effect at any time, whatever the server is told.
-    Flying,
+    Pending,
     /// In effect: the log's group is this one.
-    Landed,
+    TookEffect,
     /// Void: the group of another server has the name.
-    Lost,
+    Void,
 }
 
 /// The effect of a put as far as its server knows.
@@ -120,36 +120,36 @@ pub enum Outcome {
 /// A freshness proof: at some moment no group existed after a certain one. A moment is given by the number of groups
 /// that existed then.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Evidence {
+pub enum Proof {
     /// The server does not have the watched proof.
     #[default]
     None,
     /// A listing that was started at this moment is running.
-    Looking(u8),
+    Listing(u8),
     /// A heartbeat, or the end of a listing: at the moment given first, no group after the second number existed. The
     /// proof is on its way, or waits until that group is applied.
-    Waiting(u8, u8),
+    Pending(u8, u8),
     /// No group after `committed` existed at this moment, so default reads are answered.
-    Settled(u8),
+    Valid(u8),
 }
 
 /// A strict read. The first number is the number of groups when the read arrived.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Strict {
+pub enum StrictRead {
     /// The server has no strict read.
     #[default]
     None,
     /// A listing that was started before the read is running; the one that the read needs starts afterwards.
-    Queued(u8),
+    WaitingForListing(u8),
     /// The listing that the read needs is running; the second number is the number of groups when the listing started.
-    Looking(u8, u8),
+    Listing(u8, u8),
     /// The read waits until the group of the second number is applied.
-    Found(u8, u8),
+    WaitingForGroup(u8, u8),
 }
 
 impl Server {
     /// True if the server's put may become the log's next group.
     pub fn may_land(&self) -> bool {
-        self.put.is_some_and(|put| put.fate == Fate::Flying)
+        self.put.is_some_and(|put| put.effect == PutEffect::Pending)
     }
 }

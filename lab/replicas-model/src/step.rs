@@ -1,22 +1,24 @@
 //! The state that follows from each action.
 
 use crate::model::{Action, Planted, Replicas, Watch};
-use crate::state::{Answer, Broken, Evidence, Fate, Late, Outcome, Put, Server, State, Strict};
+use crate::state::{
+    Answer, Broken, Late, Outcome, Proof, Put, PutEffect, Server, State, StrictRead,
+};
 
 impl Replicas {
     /// Changes the state by an action; `None` if the action is not possible in this state.
     pub(crate) fn step(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
-            Action::Land(at) => {
+            Action::PutTakesEffect(at) => {
                 let put = state.servers[at].put.as_mut()?;
-                if put.fate != Fate::Flying {
+                if put.effect != PutEffect::Pending {
                     return None;
                 }
-                put.fate = Fate::Landed;
+                put.effect = PutEffect::TookEffect;
                 let (watched, stale) = (put.watched, put.stale);
                 Self::land(state, watched, stale);
             }
-            Action::LandLate(watched) => {
+            Action::LatePutTakesEffect(watched) => {
                 let there = match watched {
                     true => state.late.watched,
                     false => state.late.other,
@@ -53,25 +55,31 @@ impl Replicas {
                 put.outcome = Outcome::Sent;
             }
             Action::Exists(at) => self.exists(state, at)?,
-            Action::Lay(at) => self.lay(state, at)?,
-            Action::Hear(at) => {
+            Action::Apply(at) => self.apply(state, at)?,
+            Action::Learn(at) => {
                 if state.watched == 0 {
                     return None;
                 }
-                state.servers[at].heard = true;
+                state.servers[at].knows_of_group = true;
             }
             Action::Crash(at, number) => self.crash(state, at, number),
-            Action::Tell(_)
-            | Action::Say(_)
+            Action::StartAcknowledging(_)
+            | Action::Confirm(_)
             | Action::Answer(_)
             | Action::AnswerBy(_)
             | Action::Refuse(_) => {
                 return self.step_of_update(state, action);
             }
-            Action::Look(_) | Action::Listed(..) | Action::Beat(..) | Action::Settle(_) => {
+            Action::StartListing(_)
+            | Action::Listed(..)
+            | Action::Beat(..)
+            | Action::UseProof(_) => {
                 return self.step_of_evidence(state, action);
             }
-            Action::Ask(..) | Action::LookAgain(_) | Action::Looked(..) | Action::Serve(_) => {
+            Action::StrictRead(..)
+            | Action::StartStrictListing(_)
+            | Action::StrictListed(..)
+            | Action::Serve(_) => {
                 return self.step_of_strict(state, action);
             }
             Action::Publish(at, author) if at == author => return None,
@@ -81,7 +89,7 @@ impl Replicas {
                     .put
                     .filter(|_| author.committed == reader.committed)?;
                 (state.servers[at].put, state.servers[at].next) = (None, false);
-                self.laid(state, at, put.fate == Fate::Landed, put.watched);
+                self.applied(state, at, put.effect == PutEffect::TookEffect, put.watched);
             }
         }
         Some(())
@@ -89,12 +97,12 @@ impl Replicas {
 
     fn created(&self, state: &mut State, at: usize) -> Option<()> {
         let before = state.servers[at].committed;
-        let created = |p: &Put| p.fate == Fate::Landed && p.outcome == Outcome::Sent;
+        let created = |p: &Put| p.effect == PutEffect::TookEffect && p.outcome == Outcome::Sent;
         state.servers[at].put.filter(created)?;
-        self.lay_own(state, at)?;
+        self.apply_own(state, at)?;
         // The attempt that created the object started when the group before was the newest.
-        if self.watch == Watch::Evidence && unwatched(state) {
-            state.servers[at].evidence = Evidence::Settled(before);
+        if self.watch == Watch::Evidence && no_proof_exists(state) {
+            state.servers[at].proof = Proof::Valid(before);
         }
         Some(())
     }
@@ -109,9 +117,9 @@ impl Replicas {
         }
         put.outcome = Outcome::Taken;
         if self.is(Planted::ExistsIsOurs) {
-            return self.lay_own(state, at);
+            return self.apply_own(state, at);
         }
-        server.heard |= watched != 0 && watched <= number;
+        server.knows_of_group |= watched != 0 && watched <= number;
         Some(())
     }
 
@@ -156,15 +164,15 @@ impl Replicas {
         }
         for server in &mut state.servers {
             if let Some(put) = &mut server.put
-                && put.fate == Fate::Flying
+                && put.effect == PutEffect::Pending
             {
-                put.fate = Fate::Lost;
+                put.effect = PutEffect::Void;
             }
         }
     }
 
     /// Applies the log's next group at a server.
-    fn lay(&self, state: &mut State, at: usize) -> Option<()> {
+    fn apply(&self, state: &mut State, at: usize) -> Option<()> {
         let log = state.log;
         let server = &mut state.servers[at];
         let number = server.committed + 1;
@@ -172,20 +180,20 @@ impl Replicas {
             return None;
         }
         match &mut server.put {
-            Some(put) if put.fate == Fate::Landed => return self.lay_own(state, at),
+            Some(put) if put.effect == PutEffect::TookEffect => return self.apply_own(state, at),
             Some(put) if self.is(Planted::NotEvaluatedAgain) && number < self.groups => {
                 *put = sent(put.watched, number, log);
                 put.stale = true;
             }
             _ => (server.put, server.next) = (None, false),
         }
-        let watched = number == state.watched && !self.is(Planted::KeysForgotten);
-        self.laid(state, at, true, watched);
+        let watched = number == state.watched && !self.is(Planted::RequestsForgotten);
+        self.applied(state, at, true, watched);
         Some(())
     }
 
     /// Applies the group that the server has put, which the server believes to be the log's.
-    fn lay_own(&self, state: &mut State, at: usize) -> Option<()> {
+    fn apply_own(&self, state: &mut State, at: usize) -> Option<()> {
         let log = state.log;
         let server = &mut state.servers[at];
         let put = server.put.take()?;
@@ -194,17 +202,17 @@ impl Replicas {
             server.put = Some(sent(true, number, log));
         }
         server.next = false;
-        self.laid(state, at, put.fate == Fate::Landed, put.watched);
+        self.applied(state, at, put.effect == PutEffect::TookEffect, put.watched);
         Some(())
     }
 
     /// Publishes a group: `true_one` says that it is the log's, `watched` that the server finds the watched update in
     /// it.
-    fn laid(&self, state: &mut State, at: usize, true_one: bool, watched: bool) {
+    fn applied(&self, state: &mut State, at: usize, true_one: bool, watched: bool) {
         let server = &mut state.servers[at];
         server.committed += 1;
-        server.knows |= watched;
-        server.heard |= state.watched != 0 && state.watched <= server.committed;
+        server.remembers_update |= watched;
+        server.knows_of_group |= state.watched != 0 && state.watched <= server.committed;
         if !true_one {
             state.broken = state.broken.or(Some(Broken::Content));
         }
@@ -213,52 +221,61 @@ impl Replicas {
     fn crash(&self, state: &mut State, at: usize, number: u8) {
         let watched = state.watched;
         let server = &mut state.servers[at];
-        if let Some(put) = server.put.filter(|put| put.fate == Fate::Flying) {
+        if let Some(put) = server.put.filter(|put| put.effect == PutEffect::Pending) {
             match put.watched {
                 true => state.late.watched = true,
                 false => state.late.other = true,
             }
         }
-        let tells = server.tells;
+        let acknowledges = server.acknowledges;
         let has = watched != 0 && watched <= number;
         *server = Server {
             committed: number,
-            heard: has,
-            knows: has && !self.is(Planted::KeysForgottenByCrash),
+            knows_of_group: has,
+            remembers_update: has && !self.is(Planted::RequestsForgottenByCrash),
             ..Server::default()
         };
-        if tells {
+        if acknowledges {
             // Another server may acknowledge the update later; confirmations were sent to this one only.
             for server in &mut state.servers {
-                server.said = false;
+                server.confirmed = false;
             }
         }
     }
 
     fn step_of_update(&self, state: &mut State, action: Action) -> Option<()> {
-        let telling = state.servers.iter().position(|s| s.tells);
+        let telling = state.servers.iter().position(|s| s.acknowledges);
         match action {
-            Action::Tell(at) => {
-                if telling.is_some() || state.answer != Answer::None || !state.servers[at].knows {
+            Action::StartAcknowledging(at) => {
+                if telling.is_some()
+                    || state.answer != Answer::None
+                    || !state.servers[at].remembers_update
+                {
                     return None;
                 }
-                state.servers[at].tells = true;
+                state.servers[at].acknowledges = true;
             }
-            Action::Say(at) => {
+            Action::Confirm(at) => {
                 let server = &mut state.servers[at];
-                if telling.is_none() || server.tells || server.said || !server.heard {
+                if telling.is_none()
+                    || server.acknowledges
+                    || server.confirmed
+                    || !server.knows_of_group
+                {
                     return None;
                 }
-                server.said = true;
+                server.confirmed = true;
             }
             Action::Answer(at) => {
                 let server = &state.servers[at];
-                let may = server.tells || server.said || self.is(Planted::AnsweredUnheard);
+                let may = server.acknowledges
+                    || server.confirmed
+                    || self.is(Planted::AcknowledgedUnconfirmed);
                 return (telling.is_some() && may).then(|| answer(state, at));
             }
             Action::AnswerBy(at) => {
                 telling?;
-                state.servers[at].heard = true;
+                state.servers[at].knows_of_group = true;
                 answer(state, at);
             }
             Action::Refuse(at) => {
@@ -275,47 +292,47 @@ impl Replicas {
     fn step_of_evidence(&self, state: &mut State, action: Action) -> Option<()> {
         let log = state.log;
         match action {
-            Action::Look(at) => {
-                if log == 0 || !unwatched(state) {
+            Action::StartListing(at) => {
+                if log == 0 || !no_proof_exists(state) {
                     return None;
                 }
-                state.servers[at].evidence = Evidence::Looking(log);
+                state.servers[at].proof = Proof::Listing(log);
             }
             Action::Listed(at, tail) => {
                 let server = &mut state.servers[at];
-                let Evidence::Looking(begun) = server.evidence else {
+                let Proof::Listing(begun) = server.proof else {
                     return None;
                 };
                 let moment = match self.is(Planted::ListingsAreFresh) {
                     true => log,
                     false => begun,
                 };
-                server.evidence = Evidence::Waiting(moment, tail);
+                server.proof = Proof::Pending(moment, tail);
             }
             Action::Beat(from, to) => {
                 let sender = state.servers[from];
-                let Evidence::Settled(moment) = sender.evidence else {
+                let Proof::Valid(moment) = sender.proof else {
                     return None;
                 };
                 if from == to {
                     return None;
                 }
-                state.servers[from].evidence = Evidence::None;
-                state.servers[to].evidence = Evidence::Waiting(moment, sender.committed);
+                state.servers[from].proof = Proof::None;
+                state.servers[to].proof = Proof::Pending(moment, sender.committed);
             }
-            Action::Settle(at) => {
+            Action::UseProof(at) => {
                 let server = &mut state.servers[at];
-                let Evidence::Waiting(moment, number) = server.evidence else {
+                let Proof::Pending(moment, number) = server.proof else {
                     return None;
                 };
                 if server.committed < number {
                     return None;
                 }
-                let moment = match self.is(Planted::BeatsAreFresh) {
+                let moment = match self.is(Planted::HeartbeatFreshOnArrival) {
                     true => log,
                     false => moment,
                 };
-                server.evidence = Evidence::Settled(moment);
+                server.proof = Proof::Valid(moment);
             }
             _ => return None,
         }
@@ -325,42 +342,42 @@ impl Replicas {
     fn step_of_strict(&self, state: &mut State, action: Action) -> Option<()> {
         let log = state.log;
         match action {
-            Action::Ask(at, queued) => {
-                if log == 0 || state.servers.iter().any(|s| s.strict != Strict::None) {
+            Action::StrictRead(at, queued) => {
+                if log == 0 || state.servers.iter().any(|s| s.strict != StrictRead::None) {
                     return None;
                 }
                 state.servers[at].strict = match queued {
-                    true => Strict::Queued(log),
-                    false => Strict::Looking(log, log),
+                    true => StrictRead::WaitingForListing(log),
+                    false => StrictRead::Listing(log, log),
                 };
             }
-            Action::LookAgain(at) => {
-                let Strict::Queued(asked) = state.servers[at].strict else {
+            Action::StartStrictListing(at) => {
+                let StrictRead::WaitingForListing(asked) = state.servers[at].strict else {
                     return None;
                 };
                 // The running listing may have been started at any earlier moment.
-                let begun = match self.is(Planted::StrictLooksBefore) {
+                let begun = match self.is(Planted::StrictUsesEarlierListing) {
                     true => asked - 1,
                     false => log,
                 };
-                state.servers[at].strict = Strict::Looking(asked, begun);
+                state.servers[at].strict = StrictRead::Listing(asked, begun);
             }
-            Action::Looked(at, tail) => {
+            Action::StrictListed(at, tail) => {
                 let server = &mut state.servers[at];
-                let Strict::Looking(asked, _) = server.strict else {
+                let StrictRead::Listing(asked, _) = server.strict else {
                     return None;
                 };
-                server.strict = Strict::Found(asked, tail);
+                server.strict = StrictRead::WaitingForGroup(asked, tail);
             }
             Action::Serve(at) => {
                 let server = &mut state.servers[at];
-                let Strict::Found(asked, number) = server.strict else {
+                let StrictRead::WaitingForGroup(asked, number) = server.strict else {
                     return None;
                 };
                 if server.committed < number {
                     return None;
                 }
-                server.strict = Strict::None;
+                server.strict = StrictRead::None;
                 if server.committed < asked {
                     state.broken = state.broken.or(Some(Broken::StrictIsOld));
                 }
@@ -374,9 +391,9 @@ impl Replicas {
 /// A new put of a server that has applied `committed` groups.
 fn sent(watched: bool, committed: u8, log: u8) -> Put {
     Put {
-        fate: match committed < log {
-            true => Fate::Lost,
-            false => Fate::Flying,
+        effect: match committed < log {
+            true => PutEffect::Void,
+            false => PutEffect::Pending,
         },
         outcome: Outcome::Sent,
         watched,
@@ -386,8 +403,8 @@ fn sent(watched: bool, committed: u8, log: u8) -> Put {
 
 /// True if no server has a freshness proof: only one proof is watched at a time, and a heartbeat moves it to the
 /// receiver.
-fn unwatched(state: &State) -> bool {
-    let none = |s: &Server| s.evidence == Evidence::None;
+fn no_proof_exists(state: &State) -> bool {
+    let none = |s: &Server| s.proof == Proof::None;
     state.servers.iter().all(none)
 }
 
@@ -395,7 +412,7 @@ fn unwatched(state: &State) -> bool {
 fn answer(state: &mut State, at: usize) {
     state.answer = Answer::Done;
     for server in &mut state.servers {
-        (server.tells, server.said) = (false, false);
+        (server.acknowledges, server.confirmed) = (false, false);
     }
-    state.servers[at].owes = true;
+    state.servers[at].is_watched = true;
 }

@@ -3,11 +3,12 @@
 //! The other servers are modelled by what happens in the bucket: the log grows, bases are uploaded, groups that the
 //! second newest base includes are deleted ([`Step::Trim`]), and a process that does not know this creates a deleted
 //! name again ([`Step::Recreate`]). The server must not take such an object, or its own put of that name, for the log's
-//! group. The functions `counts`, `learn_listing`, `gap`, `got` and `advance` of `machine/log.rs` decide this.
+//! group. The functions `concerns_first_object`, `learn_listing`, `gap`, `got` and `advance` of `machine/log.rs` decide
+//! this.
 //!
 //! Time is modelled by what it rules out. Groups younger than `keep` are not trimmed. If a group after the server's
 //! newest freshness proof was trimmed, the proof is older than the creation of that group, so it is older than an
-//! eighth of `keep` from then on ([`Settled::Old`]). Proofs about groups that are not trimmed may have any age.
+//! eighth of `keep` from then on ([`ProofAge::Old`]). Proofs about groups that are not trimmed may have any age.
 //!
 //! Of the names up to the last trimmed one, the state contains only the server's next one, since no other is read.
 
@@ -34,14 +35,14 @@ pub enum Mistake {
     /// Groups younger than `keep` are trimmed.
     TrimsTheYoung,
     /// A listing validates answers that arrived after the listing had started.
-    VouchedBefore,
+    ValidatedBefore,
     /// A listing is combined with bases that were listed before it started.
     OldBases,
 }
 
 /// A state of the bucket and the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Moment {
+pub struct TrimmingState {
     /// Number of groups that were ever in the log.
     pub log: u8,
     /// Number of the last trimmed group.
@@ -51,26 +52,26 @@ pub struct Moment {
     /// Number of the last group that the second newest base includes.
     pub second: u8,
     /// The object under the name of the server's next group, if that name was trimmed.
-    pub again: Again,
+    pub recreated: Recreated,
     /// True if the log's group `committed + 1` was put by this process.
     pub mine: bool,
     /// Number of groups that the server has applied.
     pub committed: u8,
     /// Age of the server's newest freshness proof, which is about group `committed` or an earlier one.
-    pub settled: Settled,
+    pub proof_age: ProofAge,
     /// The server's put of the next group.
     pub put: Put,
     /// The next group as it was read from the bucket, if another process wrote it.
     pub read: Option<Read>,
     /// The server's listing.
-    pub look: Look,
+    pub listing: Listing,
     /// The first violation in this run, if any.
     pub broken: Option<Wrong>,
 }
 
 /// An object under a trimmed name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Again {
+pub enum Recreated {
     /// The object does not exist.
     #[default]
     Nothing,
@@ -82,7 +83,7 @@ pub enum Again {
 
 /// The age of a server's newest freshness proof.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Settled {
+pub enum ProofAge {
     /// The server has no freshness proof.
     #[default]
     None,
@@ -109,7 +110,7 @@ pub enum After {
     /// The listing is running.
     Begun,
     /// The listing has returned, and found that no group after `committed` was ever trimmed.
-    Vouched,
+    Validated,
 }
 
 /// State of the server's put.
@@ -138,7 +139,7 @@ pub struct Read {
 
 /// Progress of the server's listing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Look {
+pub enum Listing {
     /// No listing is running.
     #[default]
     Idle,
@@ -189,9 +190,9 @@ pub enum Step {
     /// The server reads the next group.
     Read,
     /// The server applies the group that it read or put, if that counts as the log's.
-    Lay,
+    Apply,
     /// The server starts a listing.
-    Look,
+    StartListing,
     /// The listing reads the names of groups.
     ReadLog,
     /// The listing reads the names of bases.
@@ -199,7 +200,7 @@ pub enum Step {
     /// The listing returns; true if it found the next name, which was trimmed and created again.
     Listed(bool),
     /// The listing fails.
-    LookFails,
+    ListingFails,
     /// The server restarts with this many groups.
     Crash(u8),
 }
@@ -210,14 +211,14 @@ pub const RIGHT: &str = "a server lays the log's groups, although their names ca
 pub const TRUE_EVIDENCE: &str = "no listing is taken for more than it says";
 
 impl Model for Trimming {
-    type State = Moment;
+    type State = TrimmingState;
     type Action = Step;
 
-    fn init_states(&self) -> Vec<Moment> {
-        vec![Moment::default()]
+    fn init_states(&self) -> Vec<TrimmingState> {
+        vec![TrimmingState::default()]
     }
 
-    fn actions(&self, state: &Moment, steps: &mut Vec<Step>) {
+    fn actions(&self, state: &TrimmingState, steps: &mut Vec<Step>) {
         if state.broken.is_some() {
             return;
         }
@@ -234,25 +235,29 @@ impl Model for Trimming {
             Step::Created,
             Step::Exists,
             Step::Read,
-            Step::Lay,
-            Step::Look,
+            Step::Apply,
+            Step::StartListing,
             Step::ReadLog,
             Step::ReadBases,
             Step::Listed(false),
             Step::Listed(true),
-            Step::LookFails,
+            Step::ListingFails,
         ]);
         steps.extend((1..=state.log).map(Step::Upload));
         steps.extend((0..=state.committed).map(Step::Crash));
     }
 
-    fn next_state(&self, state: &Moment, step: Step) -> Option<Moment> {
+    fn next_state(&self, state: &TrimmingState, step: Step) -> Option<TrimmingState> {
         let mut next = *state;
         match step {
-            Step::Put | Step::Land | Step::Created | Step::Exists | Step::Read | Step::Lay => {
+            Step::Put | Step::Land | Step::Created | Step::Exists | Step::Read | Step::Apply => {
                 self.of_groups(&mut next, step)?;
             }
-            Step::Look | Step::ReadLog | Step::ReadBases | Step::Listed(_) | Step::LookFails => {
+            Step::StartListing
+            | Step::ReadLog
+            | Step::ReadBases
+            | Step::Listed(_)
+            | Step::ListingFails => {
                 self.of_listings(&mut next, step)?;
             }
             _ => self.of_others(&mut next, step)?,
@@ -262,37 +267,41 @@ impl Model for Trimming {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(RIGHT, |_, s: &Moment| s.broken != Some(Wrong::Content)),
-            Property::always(TRUE_EVIDENCE, |_, s: &Moment| {
+            Property::always(RIGHT, |_, s: &TrimmingState| {
+                s.broken != Some(Wrong::Content)
+            }),
+            Property::always(TRUE_EVIDENCE, |_, s: &TrimmingState| {
                 s.broken != Some(Wrong::Evidence)
             }),
             Property::sometimes(
                 "the log is full, and trimmed but for its last group",
-                |m: &Self, s: &Moment| s.log == m.groups && s.trimmed + 1 == s.log,
+                |m: &Self, s: &TrimmingState| s.log == m.groups && s.trimmed + 1 == s.log,
             ),
             Property::sometimes(
                 "the server has created a trimmed name again",
-                |_, s: &Moment| s.again == Again::Mine && matches!(s.put, Put::Unproven(_)),
+                |_, s: &TrimmingState| {
+                    s.recreated == Recreated::Mine && matches!(s.put, Put::Unproven(_))
+                },
             ),
             Property::sometimes(
                 "the server has read a group that is not the log's",
-                |_, s: &Moment| s.read.is_some_and(|read| !read.right),
+                |_, s: &TrimmingState| s.read.is_some_and(|read| !read.right),
             ),
             Property::sometimes(
                 "a put counts because a listing vouches for it",
-                |_, s: &Moment| matches!(s.put, Put::Unproven(r) if !r.in_time && r.after == After::Vouched),
+                |_, s: &TrimmingState| matches!(s.put, Put::Unproven(r) if !r.in_time && r.after == After::Validated),
             ),
             Property::sometimes(
                 "a base takes the server over trimmed groups",
-                |_, s: &Moment| {
-                    s.settled == Settled::None && s.trimmed > 0 && s.committed == s.newest
+                |_, s: &TrimmingState| {
+                    s.proof_age == ProofAge::None && s.trimmed > 0 && s.committed == s.newest
                 },
             ),
         ]
     }
 }
 
-impl Moment {
+impl TrimmingState {
     fn next(&self) -> u8 {
         self.committed + 1
     }
@@ -300,10 +309,10 @@ impl Moment {
     /// The object of the next group: whether it is the log's group, and whether this process created it. `None` if
     /// there is no such object.
     fn object(&self) -> Option<(bool, bool)> {
-        match (self.next() <= self.trimmed, self.again) {
-            (true, Again::Nothing) => None,
-            (true, Again::Others) => Some((false, false)),
-            (true, Again::Mine) => Some((self.mine, true)),
+        match (self.next() <= self.trimmed, self.recreated) {
+            (true, Recreated::Nothing) => None,
+            (true, Recreated::Others) => Some((false, false)),
+            (true, Recreated::Mine) => Some((self.mine, true)),
             (false, _) => (self.next() <= self.log).then_some((true, self.mine)),
         }
     }
@@ -311,7 +320,7 @@ impl Moment {
     /// An answer that arrives now.
     fn reply(&self) -> Reply {
         Reply {
-            in_time: self.settled == Settled::Young,
+            in_time: self.proof_age == ProofAge::Young,
             after: After::None,
         }
     }
@@ -326,20 +335,20 @@ impl Moment {
     }
 
     /// Gets a freshness proof about `committed`.
-    fn settle(&mut self) {
+    fn note_proof(&mut self) {
         // If later groups are trimmed, the proof is from before their creation.
         if self.committed < self.trimmed {
-            self.settled = Settled::Old;
+            self.proof_age = ProofAge::Old;
             return;
         }
-        self.settled = Settled::Young;
+        self.proof_age = ProofAge::Young;
         for reply in self.replies() {
             reply.in_time = true;
         }
     }
 
     /// Applies the next group; `right` says that the group is the log's.
-    fn lay(&mut self, right: bool) {
+    fn apply(&mut self, right: bool) {
         if !right {
             self.broken = Some(Wrong::Content);
         }
@@ -348,7 +357,8 @@ impl Moment {
 
     fn move_to(&mut self, committed: u8) {
         self.committed = committed;
-        (self.mine, self.again, self.put, self.read) = (false, Again::Nothing, Put::Idle, None);
+        (self.mine, self.recreated, self.put, self.read) =
+            (false, Recreated::Nothing, Put::Idle, None);
     }
 }
 
@@ -357,7 +367,7 @@ impl Trimming {
         self.planted == Some(mistake)
     }
 
-    fn of_others(&self, s: &mut Moment, step: Step) -> Option<()> {
+    fn of_others(&self, s: &mut TrimmingState, step: Step) -> Option<()> {
         match step {
             Step::Grow if s.log < self.groups => s.log += 1,
             Step::Upload(number) if number > s.newest => {
@@ -373,43 +383,43 @@ impl Trimming {
                     return None;
                 }
                 s.trimmed += 1;
-                let older = s.settled == Settled::Young && s.committed < s.trimmed;
+                let older = s.proof_age == ProofAge::Young && s.committed < s.trimmed;
                 if older && !self.is(Mistake::TrimsTheYoung) {
-                    s.settled = Settled::Old;
+                    s.proof_age = ProofAge::Old;
                 }
             }
-            Step::Recreate if s.next() <= s.trimmed && s.again == Again::Nothing => {
-                s.again = Again::Others;
+            Step::Recreate if s.next() <= s.trimmed && s.recreated == Recreated::Nothing => {
+                s.recreated = Recreated::Others;
             }
-            Step::Delete if s.again != Again::Nothing => s.again = Again::Nothing,
-            Step::Age if s.settled == Settled::Young => s.settled = Settled::Old,
-            Step::Evidence if s.committed >= s.trimmed && s.log > 0 => s.settle(),
-            Step::Confirmed if s.next() <= s.log => s.lay(true),
+            Step::Delete if s.recreated != Recreated::Nothing => s.recreated = Recreated::Nothing,
+            Step::Age if s.proof_age == ProofAge::Young => s.proof_age = ProofAge::Old,
+            Step::Evidence if s.committed >= s.trimmed && s.log > 0 => s.note_proof(),
+            Step::Confirmed if s.next() <= s.log => s.apply(true),
             Step::Crash(number) => {
                 s.move_to(number);
-                (s.settled, s.look) = (Settled::None, Look::Idle);
+                (s.proof_age, s.listing) = (ProofAge::None, Listing::Idle);
             }
             _ => return None,
         }
         Some(())
     }
 
-    fn of_groups(&self, s: &mut Moment, step: Step) -> Option<()> {
+    fn of_groups(&self, s: &mut TrimmingState, step: Step) -> Option<()> {
         match (step, s.put) {
             (Step::Put, Put::Idle) => {
-                if s.settled == Settled::None || s.committed >= self.groups {
+                if s.proof_age == ProofAge::None || s.committed >= self.groups {
                     return None;
                 }
                 s.put = Put::Sent;
             }
             (Step::Land, Put::Sent) => match s.object() {
                 Some(_) => return None,
-                None if s.next() <= s.trimmed => s.again = Again::Mine,
+                None if s.next() <= s.trimmed => s.recreated = Recreated::Mine,
                 None => (s.log, s.mine) = (s.next(), true),
             },
             (Step::Created, Put::Sent) => {
                 // The object may have been deleted since then.
-                let landed = s.mine || s.again == Again::Mine;
+                let landed = s.mine || s.recreated == Recreated::Mine;
                 if !landed {
                     return None;
                 }
@@ -430,18 +440,18 @@ impl Trimming {
                 }
                 Some(_) => return None,
                 // The object existed before, so the server's knowledge is out of date.
-                None => s.settled = Settled::None,
+                None => s.proof_age = ProofAge::None,
             },
-            (Step::Lay, put) => {
-                let counts = |reply: Reply| reply.in_time || reply.after == After::Vouched;
+            (Step::Apply, put) => {
+                let counts = |reply: Reply| reply.in_time || reply.after == After::Validated;
                 if let Some(read) = s.read
                     && (counts(read.reply) || self.is(Mistake::ReadWithoutProof))
                 {
-                    s.lay(read.right);
+                    s.apply(read.right);
                 } else if let Put::Unproven(reply) = put
                     && (counts(reply) || self.is(Mistake::NoProof))
                 {
-                    s.lay(s.mine);
+                    s.apply(s.mine);
                 } else {
                     return None;
                 }
@@ -451,35 +461,35 @@ impl Trimming {
         Some(())
     }
 
-    fn of_listings(&self, s: &mut Moment, step: Step) -> Option<()> {
-        match (step, s.look) {
-            (Step::Look, Look::Idle) => {
-                s.look = Look::Begun(s.log);
+    fn of_listings(&self, s: &mut TrimmingState, step: Step) -> Option<()> {
+        match (step, s.listing) {
+            (Step::StartListing, Listing::Idle) => {
+                s.listing = Listing::Begun(s.log);
                 for reply in s.replies() {
                     if reply.after == After::None {
                         reply.after = After::Begun;
                     }
                 }
             }
-            (Step::ReadLog, Look::Begun(begun)) => {
-                s.look = Look::Log(begun, s.trimmed, s.log);
+            (Step::ReadLog, Listing::Begun(begun)) => {
+                s.listing = Listing::Log(begun, s.trimmed, s.log);
             }
-            (Step::ReadBases, Look::Log(begun, trimmed, log)) => {
-                s.look = Look::Bases(begun, trimmed, log, s.second);
+            (Step::ReadBases, Listing::Log(begun, trimmed, log)) => {
+                s.listing = Listing::Bases(begun, trimmed, log, s.second);
             }
-            (Step::LookFails, Look::Begun(_) | Look::Log(..) | Look::Bases(..)) => {
-                s.look = Look::Idle;
+            (Step::ListingFails, Listing::Begun(_) | Listing::Log(..) | Listing::Bases(..)) => {
+                s.listing = Listing::Idle;
                 forget(s);
             }
-            (Step::Listed(again), Look::Bases(begun, trimmed, log, second)) => {
+            (Step::Listed(recreated), Listing::Bases(begun, trimmed, log, second)) => {
                 let next = s.next();
                 // Names that are certainly in the log need no choice.
                 let seen = next > trimmed && next <= log;
-                if again && next > trimmed {
+                if recreated && next > trimmed {
                     return None;
                 }
-                s.look = Look::Idle;
-                let stale = s.settled != Settled::Young;
+                s.listing = Listing::Idle;
+                let stale = s.proof_age != ProofAge::Young;
                 if stale {
                     let second = match self.is(Mistake::OldBases) {
                         true => 0,
@@ -487,27 +497,27 @@ impl Trimming {
                     };
                     if second > s.committed {
                         s.move_to(s.newest);
-                        s.settled = Settled::None;
+                        s.proof_age = ProofAge::None;
                         return Some(());
                     }
-                    let before = self.is(Mistake::VouchedBefore);
+                    let before = self.is(Mistake::ValidatedBefore);
                     for reply in s.replies() {
                         if reply.after == After::Begun || before {
-                            reply.after = After::Vouched;
+                            reply.after = After::Validated;
                         }
                     }
                 }
                 forget(s);
-                let last = match (log > trimmed, again) {
+                let last = match (log > trimmed, recreated) {
                     (true, _) => log,
                     (false, true) => next,
                     (false, false) => 0,
                 };
                 let tail = last.max(s.committed);
-                let continues = seen || again;
+                let continues = seen || recreated;
                 if tail > s.committed && !continues {
                     if !stale {
-                        s.settled = Settled::None;
+                        s.proof_age = ProofAge::None;
                     }
                     return Some(());
                 }
@@ -515,7 +525,7 @@ impl Trimming {
                     s.broken = Some(Wrong::Evidence);
                 }
                 if tail <= s.committed {
-                    s.settle();
+                    s.note_proof();
                 }
             }
             _ => return None,
@@ -525,7 +535,7 @@ impl Trimming {
 }
 
 /// For answers that arrived before a listing that has now ended, forgets that listing.
-fn forget(s: &mut Moment) {
+fn forget(s: &mut TrimmingState) {
     for reply in s.replies() {
         if reply.after == After::Begun {
             reply.after = After::None;

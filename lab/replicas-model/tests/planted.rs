@@ -62,12 +62,12 @@ fn an_unknown_put_told_as_not_done() {
 
 #[test]
 fn acknowledged_before_others_have_heard() {
-    finds(Planted::AnsweredUnheard, Watch::Update, &[SEEN]);
+    finds(Planted::AcknowledgedUnconfirmed, Watch::Update, &[SEEN]);
 }
 
 #[test]
 fn a_strict_read_that_looks_before_it_is_asked() {
-    finds(Planted::StrictLooksBefore, Watch::Strict, &[STRICT]);
+    finds(Planted::StrictUsesEarlierListing, Watch::Strict, &[STRICT]);
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn a_proposed_group_that_others_read() {
 
 #[test]
 fn requests_that_are_forgotten() {
-    finds(Planted::KeysForgotten, Watch::Update, &[ONCE]);
-    finds(Planted::KeysForgottenByCrash, Watch::Update, &[ONCE]);
+    finds(Planted::RequestsForgotten, Watch::Update, &[ONCE]);
+    finds(Planted::RequestsForgottenByCrash, Watch::Update, &[ONCE]);
 }
 
 #[test]
@@ -101,12 +101,16 @@ fn a_group_that_is_not_evaluated_again() {
 
 #[test]
 fn reads_that_do_not_wait_for_what_was_heard_of() {
-    finds(Planted::HeardIsApplied, Watch::Update, &[SEEN]);
+    finds(Planted::ReadsIgnoreKnownGroups, Watch::Update, &[SEEN]);
 }
 
 #[test]
 fn evidence_that_counts_from_its_arrival() {
-    finds(Planted::BeatsAreFresh, Watch::Evidence, &[EVIDENCE]);
+    finds(
+        Planted::HeartbeatFreshOnArrival,
+        Watch::Evidence,
+        &[EVIDENCE],
+    );
     finds(Planted::ListingsAreFresh, Watch::Evidence, &[EVIDENCE]);
 }
 
@@ -123,7 +127,7 @@ fn answers_about_trimmed_names_that_count() {
         (Mistake::TrimsBelowNewest, RIGHT),
         (Mistake::TrimsBelowNewest, TRUE_EVIDENCE),
         (Mistake::TrimsTheYoung, RIGHT),
-        (Mistake::VouchedBefore, RIGHT),
+        (Mistake::ValidatedBefore, RIGHT),
         (Mistake::OldBases, RIGHT),
     ];
     for (mistake, property) in mistakes {

@@ -6,7 +6,7 @@ use crate::advice;
 use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
-use jindou::replica::{Bucket, BucketLimits, HeldShards, Replica, SharedLog, Told};
+use jindou::replica::{Bucket, BucketLimits, HeldShards, OperatorLog, Replica, SharedLog};
 use jindou::{
     Access, BackgroundMerges, BackupTarget, Database, Durability, Error, Following, MergePolicy,
     OpenOptions, QueryOptions, Result, UpdateOptions, Verify,
@@ -304,13 +304,13 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
     let mut log = SharedLog::new(bucket, name);
     log.shards = shards;
     log.peer_reads = a.peer_reads.clone();
-    log.base_patience = a.base_patience;
+    log.keep_replaced_bases = a.base_patience;
     log.peer_address.clone_from(&a.peer_address);
     log.peer_listen.clone_from(&a.peer_listen);
     log.settings.max_staleness = a.max_staleness;
     log.settings.keep = a.keep;
     log.queries_wait = false;
-    log.told = told();
+    log.report = told();
     log.updates = UpdateOptions::default().with_timeout(a.max_timeout);
     log.updates.documents = documents(&a.documents)?;
     log.updates.service = service(&a.service_allow);
@@ -338,7 +338,7 @@ fn held_shards(a: &Serve, name: &str) -> Result<HeldShards> {
 }
 
 /// A function that logs a message of the shared log, unless the same message was logged in the last [`REPEATED`].
-fn told() -> Told {
+fn told() -> OperatorLog {
     let last: Mutex<HashMap<String, Instant>> = Mutex::default();
     Arc::new(move |text: &str| {
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
 //! Documents from the web, loaded while they arrive.
 
 use super::{
-    BodyPieces, HOPS, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
+    BodyPieces, MAX_REDIRECTS, agent, answered, failed, is_redirect, own, redirect, said, text,
+    url_of,
 };
 use jindou::{CancelToken, Result};
 use jindou_parse::Format;
@@ -48,7 +49,7 @@ pub fn fetch(
     // The fragment only names a part of the document, so it is not sent.
     let mut url = url_of(address.split('#').next().unwrap_or(address))?;
     let agent = agent(None);
-    for _ in 0..=HOPS {
+    for _ in 0..=MAX_REDIRECTS {
         let (client, to) = (agent.clone(), url.clone());
         let answer = answered(&limits.cancel, move || {
             client.get(&to).header(header::ACCEPT, ACCEPT).call()
@@ -97,7 +98,7 @@ pub fn fetch(
         });
     }
     Err(failed(format!(
-        "{address} redirects more than {HOPS} times"
+        "{address} redirects more than {MAX_REDIRECTS} times"
     )))
 }
 

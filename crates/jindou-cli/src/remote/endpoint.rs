@@ -1,8 +1,8 @@
 //! Queries and updates to a SPARQL endpoint (SPARQL 1.1 Protocol).
 
 use super::{
-    BodyPieces, HOPS, agent, answered, encrypted, failed, is_redirect, own, redirect, said, text,
-    url_of,
+    BodyPieces, MAX_REDIRECTS, agent, answered, encrypted, failed, is_redirect, own, redirect,
+    said, text, url_of,
 };
 use jindou::oxrdf::{Term, Triple};
 use jindou::results::{AnswerSink, Rows};
@@ -143,7 +143,7 @@ impl SparqlEndpoint {
     ) -> Result<(String, BufReader<BodyPieces>)> {
         let mut url = self.url.clone();
         let mut method = Method::POST;
-        for _ in 0..=HOPS {
+        for _ in 0..=MAX_REDIRECTS {
             let same = url.authority() == self.url.authority() && url.scheme() == self.url.scheme();
             let token = self.token.clone().filter(|_| same);
             let (agent, to, how, form, key) = (
@@ -198,7 +198,7 @@ impl SparqlEndpoint {
             return Ok((media, BufReader::with_capacity(1 << 16, pieces)));
         }
         Err(failed(format!(
-            "{} redirects more than {HOPS} times",
+            "{} redirects more than {MAX_REDIRECTS} times",
             self.url
         )))
     }

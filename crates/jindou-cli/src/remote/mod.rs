@@ -20,7 +20,7 @@ use ureq::{Agent, Body};
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
 /// Maximum number of redirects.
-const HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Maximum number of bytes of a server's reason that are shown.
 const SHOWN: u64 = 4 << 10;
 /// Time between two checks whether the user has pressed Ctrl-C.

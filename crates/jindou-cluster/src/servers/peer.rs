@@ -314,7 +314,7 @@ impl Peer {
                 };
                 if let Some(transport) = transport {
                     let mut reads = lock(&self.reads);
-                    let reads = reads.get_or_insert_with(|| PeerReads::of(self, transport));
+                    let reads = reads.get_or_insert_with(|| PeerReads::start(self, transport));
                     reads.set(offers);
                 }
                 return Ok(());

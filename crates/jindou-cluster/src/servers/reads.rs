@@ -199,18 +199,18 @@ impl Offers {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ReadTimes {
     /// Time for a request and its reply.
-    ask: f64,
+    request: f64,
     /// Time for reading one list.
-    one: f64,
+    first_list: f64,
     /// Additional time for each further list in the same read.
-    further: f64,
+    next_list: f64,
 }
 
 impl ReadTimes {
     /// True if reading this many lists is faster than requesting them.
     fn reads(&self, lists: usize) -> bool {
         let further = lists.saturating_sub(1) as f64;
-        self.one + further * self.further < self.ask + REQUESTED_LIST_NS * lists as f64
+        self.first_list + further * self.next_list < self.request + REQUESTED_LIST_NS * lists as f64
     }
 }
 
@@ -228,13 +228,13 @@ enum Work {
 
 impl PeerReads {
     /// Starts without open shards. The thread ends when the returned value is dropped.
-    pub fn of(peer: &Arc<Peer>, transport: &Arc<dyn Transport>) -> Arc<Self> {
+    pub fn start(peer: &Arc<Peer>, transport: &Arc<dyn Transport>) -> Arc<Self> {
         let (work, todo) = channel();
         let reads = Arc::new(Self {
             open: Mutex::default(),
             work,
         });
-        let opener = Opener {
+        let opener = ShardOpener {
             reads: Arc::downgrade(&reads),
             peer: Arc::downgrade(peer),
             transport: Arc::clone(transport),
@@ -266,13 +266,13 @@ impl PeerReads {
 }
 
 /// The thread of [`PeerReads`], which opens shards.
-struct Opener {
+struct ShardOpener {
     reads: Weak<PeerReads>,
     peer: Weak<Peer>,
     transport: Arc<dyn Transport>,
 }
 
-impl Opener {
+impl ShardOpener {
     fn run(&self, todo: &Receiver<Work>) {
         for work in todo {
             match work {
@@ -347,7 +347,11 @@ impl Opener {
         let one = quickest(&|| store.touch(1, deadline()))?;
         let many = quickest(&|| store.touch(MANY_LISTS, deadline()))?;
         let further = (many - one).max(0.0) / f64::from(MANY_LISTS - 1);
-        Ok(ReadTimes { ask, one, further })
+        Ok(ReadTimes {
+            request: ask,
+            first_list: one,
+            next_list: further,
+        })
     }
 
     /// Requests a summary from the peer and adds it to the shard.
@@ -404,7 +408,7 @@ pub struct RemoteShard {
 impl RemoteShard {
     /// Time in nanoseconds for reading one list; `None` if requesting a single list is faster.
     pub fn one(&self) -> Option<f64> {
-        self.cost.reads(1).then_some(self.cost.one)
+        self.cost.reads(1).then_some(self.cost.first_list)
     }
 
     /// Handles a failed read: from now on all lists are requested, unless the read only failed because the query's
@@ -566,16 +570,16 @@ mod tests {
     #[test]
     fn reads_that_the_other_side_has_to_help_with_are_for_few_lists() {
         let mut cost = ReadTimes {
-            ask: 40_000.0,
-            one: 600.0,
-            further: 30.0,
+            request: 40_000.0,
+            first_list: 600.0,
+            next_list: 30.0,
         };
         assert!([0, 1, 100, 1_000_000].iter().all(|&n| cost.reads(n)));
         // As over TCP, where each list takes a message.
         cost = ReadTimes {
-            ask: 40_000.0,
-            one: 30_000.0,
-            further: 15_000.0,
+            request: 40_000.0,
+            first_list: 30_000.0,
+            next_list: 15_000.0,
         };
         assert!(cost.reads(1) && !cost.reads(2));
     }

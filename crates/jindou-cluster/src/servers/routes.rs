@@ -42,14 +42,14 @@ pub struct Routes {
     /// Numbers of messages by shard.
     asked: Mutex<BTreeMap<u32, RequestCounts>>,
     /// Increases with every choice of a holder, so that equally busy holders are chosen in turn.
-    turn: AtomicUsize,
+    rotation: AtomicUsize,
 }
 
 /// The requests of a round that were sent to one peer.
 struct Sent {
     peer: Arc<Peer>,
     /// Positions in the round of the requests that were sent to the peer; at least one.
-    places: Vec<usize>,
+    positions: Vec<usize>,
     waiting: PendingReply,
 }
 
@@ -75,8 +75,8 @@ impl Round<'_> {
 
     /// True if these requests must not be sent to another peer: a message to a part of a query may already have been
     /// executed.
-    fn is_final(&self, places: &[usize]) -> bool {
-        let mut all = places.iter().filter_map(|&at| self.requests.get(at));
+    fn is_not_repeatable(&self, positions: &[usize]) -> bool {
+        let mut all = positions.iter().filter_map(|&at| self.requests.get(at));
         all.any(|r| matches!(r.1, ShardRequest::Post(_)))
     }
 }
@@ -89,7 +89,7 @@ impl Routes {
             gone: RwLock::default(),
             missing: RwLock::default(),
             asked: Mutex::default(),
-            turn: AtomicUsize::new(0),
+            rotation: AtomicUsize::new(0),
         }
     }
 
@@ -117,7 +117,7 @@ impl Routes {
         lock(&self.asked).get(&shard).copied().unwrap_or_default()
     }
 
-    fn note(&self, shard: u32, change: impl FnOnce(&mut RequestCounts)) {
+    fn count(&self, shard: u32, change: impl FnOnce(&mut RequestCounts)) {
         change(lock(&self.asked).entry(shard).or_default());
     }
 
@@ -184,14 +184,14 @@ impl Routes {
             found[at] = Some(self.own.answer(base, *shard, &turns.next(request))?);
         }
         while let Some(one) = sent.pop() {
-            let (peer, places) = (Arc::clone(&one.peer), one.places.clone());
+            let (peer, positions) = (Arc::clone(&one.peer), one.positions.clone());
             match self.receive(&mut round, one, &mut found) {
                 Ok(()) => {}
-                Err(e @ Error::Shard { .. }) if !round.is_final(&places) => {
-                    let shard = places.first().map_or(0, |&at| round.shard(at));
-                    self.note(shard, |asked| asked.failed_over += 1);
+                Err(e @ Error::Shard { .. }) if !round.is_not_repeatable(&positions) => {
+                    let shard = positions.first().map_or(0, |&at| round.shard(at));
+                    self.count(shard, |asked| asked.failed_over += 1);
                     round.avoided.push((peer, Some(e)));
-                    sent.extend(self.send(&round, &places, HOLDER_WAIT)?);
+                    sent.extend(self.send(&round, &positions, HOLDER_WAIT)?);
                 }
                 Err(e) => return Err(e),
             }
@@ -229,10 +229,15 @@ impl Routes {
     }
 
     /// Sends the requests at these positions to holders of their shards, in one message per peer.
-    fn send(&self, round: &Round<'_>, places: &[usize], patience: Duration) -> Result<Vec<Sent>> {
+    fn send(
+        &self,
+        round: &Round<'_>,
+        positions: &[usize],
+        patience: Duration,
+    ) -> Result<Vec<Sent>> {
         let mut groups: Vec<(Arc<Peer>, Vec<usize>)> = Vec::new();
         let mut last: Option<(u32, Arc<Peer>)> = None;
-        for &at in places {
+        for &at in positions {
             let shard = round.shard(at);
             // All requests for one shard are sent to the same peer.
             let peer = match &last {
@@ -245,9 +250,9 @@ impl Routes {
                 None => groups.push((peer, vec![at])),
             }
         }
-        let one = |(peer, places): (Arc<Peer>, Vec<usize>)| {
-            let shard = places.first().map_or(0, |&at| round.shard(at));
-            let all = places.iter().filter_map(|&at| round.requests.get(at));
+        let one = |(peer, positions): (Arc<Peer>, Vec<usize>)| {
+            let shard = positions.first().map_or(0, |&at| round.shard(at));
+            let all = positions.iter().filter_map(|&at| round.requests.get(at));
             let body = wire::message(round.base, &all.collect::<Vec<_>>());
             if body.len() > MAX_REQUEST {
                 return Err(Error::Shard {
@@ -258,11 +263,11 @@ impl Routes {
                     ),
                 });
             }
-            self.note(shard, |asked| asked.requests += 1);
+            self.count(shard, |asked| asked.requests += 1);
             let waiting = peer.send(shard, body)?;
             Ok(Sent {
                 peer,
-                places,
+                positions,
                 waiting,
             })
         };
@@ -296,12 +301,12 @@ impl Routes {
         let begun = Instant::now();
         loop {
             let peers = self.peers();
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-            let all = (0..peers.len()).map(|i| &peers[(i + turn) % peers.len()]);
+            let rotation = self.rotation.fetch_add(1, Ordering::Relaxed);
+            let all = (0..peers.len()).map(|i| &peers[(i + rotation) % peers.len()]);
             let fit = all.filter(|p| !round.avoids(p) && p.holds(shard, round.base));
             let fit = fit.filter_map(|p| Some((p.outstanding()?, p)));
             if let Some((_, peer)) = fit.min_by_key(|(outstanding, _)| *outstanding) {
-                self.found(shard, round.base);
+                self.mark_found(shard, round.base);
                 return Ok(Arc::clone(peer));
             }
             round.cancel.check()?;
@@ -318,7 +323,7 @@ impl Routes {
     }
 
     /// Records that a connected server holds a shard of a base.
-    fn found(&self, shard: u32, base: u64) {
+    fn mark_found(&self, shard: u32, base: u64) {
         if !read(&self.missing).is_empty() {
             write(&self.missing).remove(&(shard, base));
         }
@@ -377,37 +382,42 @@ impl Routes {
         found: &mut [Option<Reply>],
     ) -> Result<()> {
         let mut instead: Vec<Sent> = Vec::new();
-        let may_repeat = round.bound.is_empty() && !round.is_final(&sent.places);
+        let may_repeat = round.bound.is_empty() && !round.is_not_repeatable(&sent.positions);
         if may_repeat && !sent.waiting.is_done_within(SLOW, round.cancel)? {
             round.avoided.push((Arc::clone(&sent.peer), None));
             // Without another holder, keep waiting for this one.
             instead = self
-                .send(round, &sent.places, Duration::ZERO)
+                .send(round, &sent.positions, Duration::ZERO)
                 .unwrap_or_default();
             round.avoided.pop();
             if !instead.is_empty() {
-                let shard = sent.places.first().map_or(0, |&at| round.shard(at));
-                self.note(shard, |asked| asked.hedged += 1);
+                let shard = sent.positions.first().map_or(0, |&at| round.shard(at));
+                self.count(shard, |asked| asked.hedged += 1);
             }
         }
         let others = || !instead.is_empty() && instead.iter().all(|s| s.waiting.is_done());
         sent.waiting.park_until_done_or(others, round.cancel)?;
         if !instead.is_empty() && (!sent.waiting.is_done() || sent.waiting.has_failed()) {
             for other in instead {
-                self.place(round, other, found)?;
+                self.store_replies(round, other, found)?;
             }
             return Ok(());
         }
-        self.place(round, sent, found)
+        self.store_replies(round, sent, found)
     }
 
     /// Waits for a peer's replies and stores each at its position in the round.
-    fn place(&self, round: &Round<'_>, sent: Sent, found: &mut [Option<Reply>]) -> Result<()> {
-        let shard = sent.places.first().map_or(0, |&at| round.shard(at));
+    fn store_replies(
+        &self,
+        round: &Round<'_>,
+        sent: Sent,
+        found: &mut [Option<Reply>],
+    ) -> Result<()> {
+        let shard = sent.positions.first().map_or(0, |&at| round.shard(at));
         let body = sent.waiting.wait(shard, round.cancel)?;
-        let replies = wire::replies(&body).filter(|r| r.len() == sent.places.len());
+        let replies = wire::replies(&body).filter(|r| r.len() == sent.positions.len());
         let replies = replies.ok_or_else(|| sent.peer.error(shard, "its answer cannot be read"))?;
-        for (at, reply) in sent.places.into_iter().zip(replies) {
+        for (at, reply) in sent.positions.into_iter().zip(replies) {
             found[at] = Some(reply);
         }
         Ok(())

@@ -328,9 +328,9 @@ fn lists(
 }
 
 /// Number of lists that are examined to decide whether to send runs, and number of runs that are examined in each.
-const LOOKED_AT: usize = 16;
+const SAMPLED_LISTS: usize = 16;
 /// Minimum mean length of a segment's runs for which lists are sent as runs.
-const LONG: usize = 4;
+const MIN_RUN: usize = 4;
 
 /// Lists of one segment, encoded as runs if the first lists have long runs. If later lists have short ones, runs take
 /// up to twice the bytes of ids.
@@ -343,12 +343,12 @@ fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: u
         list.get(inside(list, within)).unwrap_or(&[])
     };
     let (mut ids, mut found) = (0, 0);
-    let some = numbers.iter().take(LOOKED_AT);
-    for run in some.flat_map(|&number| runs(list(number)).take(LOOKED_AT)) {
+    let some = numbers.iter().take(SAMPLED_LISTS);
+    for run in some.flat_map(|&number| runs(list(number)).take(SAMPLED_LISTS)) {
         ids += run[1] as usize;
         found += 1;
     }
-    let are_runs = found * LONG < ids;
+    let are_runs = found * MIN_RUN < ids;
     let (mut ends, mut neighbours) = (Vec::with_capacity(keys.len()), Vec::new());
     let (mut sent, mut all) = (0, Vec::new());
     for (at, &number) in numbers.iter().enumerate() {

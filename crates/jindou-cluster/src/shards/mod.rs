@@ -9,8 +9,8 @@
 //! ```
 
 mod answer;
-mod kept;
-mod lay;
+mod append;
+mod cache;
 mod lookups;
 mod near;
 mod request;
@@ -23,7 +23,7 @@ mod words;
 
 pub use answer::answer;
 pub use lookups::Lookups;
-pub use near::NearShards;
+pub use near::InProcessShards;
 #[cfg(feature = "servers")]
 pub(crate) use request::post_through;
 pub use request::{Reply, RequestGraphs, SearchTurns, ShardClient, ShardRequest, post};

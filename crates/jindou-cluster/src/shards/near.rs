@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// All shards of a store, open in this process.
 #[derive(Clone)]
-pub struct NearShards {
+pub struct InProcessShards {
     shards: Vec<Arc<Base>>,
     posts: Option<Arc<dyn Posts>>,
 }
 
-impl fmt::Debug for NearShards {
+impl fmt::Debug for InProcessShards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Near")
             .field("shards", &self.shards.len())
@@ -22,7 +22,7 @@ impl fmt::Debug for NearShards {
     }
 }
 
-impl NearShards {
+impl InProcessShards {
     /// Creates the client; `shards` are in the order of their numbers.
     #[must_use]
     pub fn new(shards: Vec<Arc<Base>>) -> Self {
@@ -48,13 +48,13 @@ impl NearShards {
     }
 }
 
-impl Far for NearShards {
+impl Far for InProcessShards {
     fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
         post(self, messages, cancel)
     }
 }
 
-impl ShardClient for NearShards {
+impl ShardClient for InProcessShards {
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         let mut turns = SearchTurns::new(requests.iter().map(|r| &r.1));
         let one = |(shard, request): &(u32, ShardRequest)| {

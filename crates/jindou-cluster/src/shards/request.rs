@@ -457,17 +457,17 @@ pub(crate) fn post_through(
     let Some(&(first, _)) = requests.first() else {
         return Ok(Vec::new());
     };
-    let unfit = |shard| Error::Shard {
+    let fail_invalid_reply = |shard| Error::Shard {
         shard,
         message: "its answer does not match its request".into(),
     };
     let replies = ask(&requests)?;
     if replies.len() != requests.len() {
-        return Err(unfit(first));
+        return Err(fail_invalid_reply(first));
     }
     let answer = |((shard, _), reply): (&(u32, ShardRequest), Reply)| match reply {
         Reply::Post(answer) => Ok(answer),
-        _ => Err(unfit(*shard)),
+        _ => Err(fail_invalid_reply(*shard)),
     };
     requests.iter().zip(replies).map(answer).collect()
 }

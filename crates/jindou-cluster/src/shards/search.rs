@@ -59,13 +59,13 @@ impl ShardSession {
             let mut rest = Vec::new();
             for ((shard, from), reply) in open.into_iter().zip(replies) {
                 let Some(page) = self.page(shard, reply, take) else {
-                    self.unfit(shard);
+                    self.fail_invalid_reply(shard);
                     return false;
                 };
                 whole &= !page.cut;
                 match page.next {
                     Some(next) if next < from => {
-                        self.unfit(shard);
+                        self.fail_invalid_reply(shard);
                         return false;
                     }
                     Some(next) => rest.push((shard, next)),
@@ -146,7 +146,7 @@ impl ShardSession {
                         counted[at] = (seen == 1).then_some(uses);
                     }
                 }
-                _ => self.unfit(group[0].0),
+                _ => self.fail_invalid_reply(group[0].0),
             }
         }
         counted

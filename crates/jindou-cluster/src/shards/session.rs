@@ -2,7 +2,7 @@
 
 mod terms;
 
-use super::kept::{ListName, SessionCache};
+use super::cache::{ListName, SessionCache};
 use super::{Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_graph::Graph;
 use jindou_graph::ObjectTerms;
@@ -48,7 +48,7 @@ pub struct ShardSession {
     failure: Mutex<Option<SessionFailure>>,
     /// The query's token, without the objects that it watches, since this session may be one of them.
     cancel: Mutex<CancelToken>,
-    pub(super) kept: Mutex<SessionCache>,
+    pub(super) cache: Mutex<SessionCache>,
     /// Sets of graphs, by their numbers.
     pub(super) sets: Mutex<Vec<Vec<u32>>>,
     rounds: AtomicU64,
@@ -88,7 +88,7 @@ impl ShardSession {
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
             cancel: Mutex::default(),
-            kept: Mutex::default(),
+            cache: Mutex::default(),
             sets: Mutex::default(),
             rounds: AtomicU64::new(0),
             messages: AtomicU64::new(0),
@@ -134,7 +134,7 @@ impl ShardSession {
 
     /// Makes the query fail because there is no memory for the received data. `of_all` is true if the budget of all
     /// queries is exceeded.
-    pub(super) fn exceed(&self, limit: Limit, of_all: bool) {
+    pub(super) fn fail_memory(&self, limit: Limit, of_all: bool) {
         self.end(if of_all {
             SessionFailure::Busy(limit)
         } else {
@@ -143,7 +143,7 @@ impl ShardSession {
     }
 
     /// Makes the query fail because a reply does not match its request.
-    pub(super) fn unfit(&self, shard: u32) {
+    pub(super) fn fail_invalid_reply(&self, shard: u32) {
         self.fail(shard, "its answer does not match its request".into());
     }
 
@@ -209,7 +209,7 @@ impl ShardSession {
                 replies
             }
             Ok(_) => {
-                self.unfit(requests[0].0);
+                self.fail_invalid_reply(requests[0].0);
                 Vec::new()
             }
             Err(e) => {
@@ -230,13 +230,13 @@ impl ShardSession {
 
     /// Appends a cached term of another shard; returns false if the term is not cached.
     fn kept_term(&self, id: u32, out: &mut Vec<u8>) -> bool {
-        let kept = lock(&self.kept);
-        kept.term(id).map(|t| out.extend_from_slice(t)).is_some()
+        let cache = lock(&self.cache);
+        cache.term(id).map(|t| out.extend_from_slice(t)).is_some()
     }
 
     /// The list, if it is cached.
-    pub(super) fn kept(&self, name: &ListName) -> Option<List> {
-        lock(&self.kept).get(name).cloned()
+    pub(super) fn cached(&self, name: &ListName) -> Option<List> {
+        lock(&self.cache).get(name).cloned()
     }
 
     fn fetch_lists(&self, lists: &[(FarKey, GraphScope<'_>)]) {
@@ -246,10 +246,10 @@ impl ShardSession {
             let names = lists
                 .iter()
                 .map(|&(of, scope)| (of.shard, ListName::new(of, naming.name(scope))));
-            // Determine all names before `kept` is locked, since numbering sets of graphs takes another lock.
+            // Determine all names before `cache` is locked, since numbering sets of graphs takes another lock.
             let names: Vec<(u32, ListName)> = names.collect();
-            let kept = lock(&self.kept);
-            wanted.extend(names.into_iter().filter(|n| kept.get(&n.1).is_none()));
+            let cache = lock(&self.cache);
+            wanted.extend(names.into_iter().filter(|n| cache.get(&n.1).is_none()));
         }
         wanted.sort_unstable();
         wanted.dedup();
@@ -282,7 +282,7 @@ impl ShardSession {
             let mut rest = Vec::new();
             for (group, reply) in groups.into_iter().zip(replies) {
                 let Some(done) = self.keep(group, reply) else {
-                    self.unfit(group[0].0);
+                    self.fail_invalid_reply(group[0].0);
                     return;
                 };
                 rest.extend_from_slice(&group[done..]);
@@ -293,7 +293,7 @@ impl ShardSession {
 
     /// A list of another shard: from the cache, or requested alone. Empty if the request fails.
     fn list_of(&self, shard: u32, name: ListName) -> List {
-        if let Some(list) = self.kept(&name) {
+        if let Some(list) = self.cached(&name) {
             return list;
         }
         let request = ShardRequest::Lists {
@@ -311,7 +311,7 @@ impl ShardSession {
         let group = [(shard, name)];
         let found = lists_of(reply, 1).and_then(|mut lists| lists.pop());
         let Some(list) = found else {
-            self.unfit(shard);
+            self.fail_invalid_reply(shard);
             return List::default();
         };
         self.insert(&group, vec![Arc::clone(&list)]);
@@ -330,7 +330,7 @@ impl ShardSession {
         for (shard, reply) in self.ask_others(request) {
             match reply {
                 Reply::Ids { ids, more: false } => out.extend(ids),
-                _ => self.unfit(shard),
+                _ => self.fail_invalid_reply(shard),
             }
         }
         // The ids consist of a few ascending runs, which a stable sort merges fast.
@@ -458,17 +458,17 @@ impl OtherShards for ShardSession {
                 };
                 // Each page must come after the previous one, so that a shard cannot send pages forever.
                 let Reply::Ids { ids, more } = reply else {
-                    self.unfit(*shard);
+                    self.fail_invalid_reply(*shard);
                     return;
                 };
                 let fits = ids.first().is_none_or(|first| first >= from);
                 if !fits || !ids.is_sorted() || ids.len() > PAGE as usize {
-                    self.unfit(*shard);
+                    self.fail_invalid_reply(*shard);
                     return;
                 }
                 match ids.last().map(|last| last.checked_add(1)) {
                     Some(Some(next)) if more => rest.push(request(*shard, next)),
-                    _ if more => self.unfit(*shard),
+                    _ if more => self.fail_invalid_reply(*shard),
                     _ => {}
                 }
                 out.extend(ids);
@@ -486,7 +486,7 @@ impl OtherShards for ShardSession {
     }
 
     fn contains(&self, of: FarKey, neighbour: u32, scope: GraphScope<'_>) -> bool {
-        if let Some(list) = self.kept(&ListName::new(of, self.graphs_name(scope))) {
+        if let Some(list) = self.cached(&ListName::new(of, self.graphs_name(scope))) {
             let at = list.partition_point(|e| e.0 < neighbour);
             return list.get(at).is_some_and(|e| e.0 == neighbour);
         }
@@ -510,13 +510,13 @@ impl OtherShards for ShardSession {
         }
     }
 
-    fn lay(
+    fn append_lists(
         &self,
         keys: &[FarKey],
         within: (GraphScope<'_>, [u32; 2]),
         more: &mut Vec<u32>,
     ) -> Vec<[u32; 2]> {
-        self.lay_lists(keys, within, more)
+        self.request_lists(keys, within, more)
     }
 
     fn fetch_degrees(&self, keys: &[FarKey]) {
@@ -524,7 +524,7 @@ impl OtherShards for ShardSession {
     }
 
     fn degrees(&self, of: FarKey) -> [u64; 2] {
-        self.number_of_edges(of)
+        self.edge_counts(of)
     }
 
     fn fetch_terms(&self, ids: &[(u32, u32)]) {
@@ -557,7 +557,7 @@ impl OtherShards for ShardSession {
                 Reply::Objects(1) => ObjectTerms::Texts,
                 Reply::Objects(2) => ObjectTerms::Resources,
                 _ => {
-                    self.unfit(shard);
+                    self.fail_invalid_reply(shard);
                     ObjectTerms::Any
                 }
             });

@@ -86,11 +86,11 @@ fn find_within(
         false => SearchedTerms::Literals,
     };
     let begun = Instant::now();
-    let mut taker = TermTaker {
+    let mut builder = ReplyBuilder {
         base,
         own,
         asked,
-        judge: TermJudge::new(&query, kind),
+        matcher: TermJudge::new(&query, kind),
         end: begun + asked.time.min(LONGEST_TIME),
         turn: begun + asked.time.min(turn),
         seen: FxHashSet::default(),
@@ -104,28 +104,28 @@ fn find_within(
         scratch: Vec::new(),
     };
     let next = match base.indexes().get::<OpenText>() {
-        Some(index) => taker.by_index(index, &query, kind)?,
-        None if taker.are_labels_few(kind) => taker.by_labels(),
-        None => taker.by_strings(),
+        Some(index) => builder.by_index(index, &query, kind)?,
+        None if builder.are_labels_few(kind) => builder.by_labels(),
+        None => builder.by_strings(),
     };
     Ok(Reply::Words {
-        ids: taker.ids,
-        ends: taker.ends,
-        bytes: taker.bytes,
-        subject_ends: taker.subject_ends,
-        subjects: taker.subjects,
-        cut: taker.cut,
+        ids: builder.ids,
+        ends: builder.ends,
+        bytes: builder.bytes,
+        subject_ends: builder.subject_ends,
+        subjects: builder.subjects,
+        cut: builder.cut,
         more: next.is_some(),
         next: next.unwrap_or(0),
     })
 }
 
 /// Collects the terms of a reply.
-struct TermTaker<'a> {
+struct ReplyBuilder<'a> {
     base: &'a Base,
     own: OwnData<'a>,
     asked: &'a OwnSearch<'a>,
-    judge: TermJudge<'a>,
+    matcher: TermJudge<'a>,
     /// Time at which the search ends, and time at which this reply must end.
     end: Instant,
     turn: Instant,
@@ -143,7 +143,7 @@ struct TermTaker<'a> {
 
 // The methods that search return the position at which to continue if they were interrupted, and `None` if they are
 // complete.
-impl TermTaker<'_> {
+impl ReplyBuilder<'_> {
     fn by_index(
         &mut self,
         index: &OpenText,
@@ -173,7 +173,7 @@ impl TermTaker<'_> {
             u64::from(default) + u64::from(named)
         };
         let labels: u64 = self.asked.labels.iter().map(keys).sum();
-        let tags = self.judge.tags().iter();
+        let tags = self.matcher.tags().iter();
         let strings = tags.map(|&tag| self.base.dictionary().tag_range(tag).len() as u64);
         kind == SearchedTerms::Literals && labels < strings.sum::<u64>() / 8
     }
@@ -211,7 +211,7 @@ impl TermTaker<'_> {
     /// the dictionary.
     fn by_strings(&mut self) -> Option<u64> {
         let dictionary = self.base.dictionary();
-        let tags = self.judge.tags().iter();
+        let tags = self.matcher.tags().iter();
         let mut ranges: Vec<_> = tags.map(|&tag| dictionary.tag_range(tag)).collect();
         ranges.sort_unstable_by_key(|r| r.start);
         let from = u32::try_from(self.asked.from).unwrap_or(u32::MAX);
@@ -220,9 +220,9 @@ impl TermTaker<'_> {
             while at < range.end {
                 let to = at.saturating_add(CHECK).min(range.end);
                 let mut found: Vec<Vec<u8>> = Vec::new();
-                let judge = &mut self.judge;
+                let matcher = &mut self.matcher;
                 dictionary.strings().for_each(at..to, |_, term| {
-                    if judge.fit(term).is_some() {
+                    if matcher.fit(term).is_some() {
                         found.push(term.to_vec());
                     }
                 });
@@ -260,7 +260,7 @@ impl TermTaker<'_> {
         let there = self.own.term(id, &mut self.bytes);
         // The index may contain other terms than the dictionary, so check the term itself.
         let term = self.bytes.get(start..).unwrap_or(&[]);
-        if there && self.judge.fit(term).is_some() && self.is_wanted(id, key) {
+        if there && self.matcher.fit(term).is_some() && self.is_wanted(id, key) {
             self.ids.push(id);
             self.ends.push(self.bytes.len() as u32);
             self.subject_ends.push(self.subjects.len() as u32);

@@ -1,6 +1,6 @@
 //! Requests to shards against the loaded quads: keys in pages, numbers of edges in one round, memory of kept lists.
 
-use jindou_cluster::shards::{NearShards, Reply, RequestGraphs, ShardClient, ShardRequest};
+use jindou_cluster::shards::{InProcessShards, Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_cluster::testing::shards_of_terms;
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
@@ -12,13 +12,17 @@ use jindou_store::{Snapshot, check};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-fn cut(quads: &[TermQuad], shards: u32, placement: Placement) -> (TempDir, Snapshot, NearShards) {
+fn cut(
+    quads: &[TermQuad],
+    shards: u32,
+    placement: Placement,
+) -> (TempDir, Snapshot, InProcessShards) {
     let sharding = Sharding::new(shards).with_placement(placement);
     let sharding = sharding.with_block_shift(Some(0));
     let (folder, snapshot) = shards_of_terms(quads, sharding, 0);
     let dir = folder.path().join("store");
     let cluster = Cluster::read(&dir).unwrap().unwrap();
-    let near = NearShards::new(open_shards(&dir, &cluster).unwrap());
+    let near = InProcessShards::new(open_shards(&dir, &cluster).unwrap());
     (folder, snapshot, near)
 }
 
@@ -70,7 +74,7 @@ fn pages_of_keys_are_the_ends_of_the_quads() {
 }
 
 fn keys(
-    near: &NearShards,
+    near: &InProcessShards,
     predicate: u32,
     direction: Direction,
     graphs: &RequestGraphs,

@@ -59,7 +59,7 @@ pub struct Interner {
     len: u32,
     max_bytes: usize,
     keys: HashKeys,
-    /// Records of recently used predicates, by [`cache_place`].
+    /// Records of recently used predicates, by [`cache_slot`].
     cache: Vec<u32>,
 }
 
@@ -104,7 +104,7 @@ impl Interner {
     /// Amortised O(bytes of the batch).
     #[must_use]
     pub fn intern(&mut self, batch: &QuadBatch, out: &mut Vec<[u32; 4]>) -> bool {
-        let (mut terms, bytes) = crude_most(batch);
+        let (mut terms, bytes) = rough_upper_bounds(batch);
         if !self.is_empty() && !self.fits(terms, bytes) {
             let (t, bytes) = most(batch);
             if !self.fits(t, bytes) {
@@ -258,7 +258,7 @@ impl Interner {
                         };
                         row[place] = self.arena.id(record);
                         if place == 1 {
-                            self.cache[cache_place(term)] = record;
+                            self.cache[cache_slot(term)] = record;
                         }
                     }
                 }
@@ -270,7 +270,7 @@ impl Interner {
 
     #[inline]
     fn cached(&self, term: &[u8]) -> Option<u32> {
-        let record = self.cache[cache_place(term)];
+        let record = self.cache[cache_slot(term)];
         (record != 0 && equal(self.arena.term(record), term)).then(|| self.arena.id(record))
     }
 
@@ -356,7 +356,7 @@ impl Interner {
 }
 
 /// As [`most`], but counts repeated terms as well, which takes a single sum over all spans.
-fn crude_most(batch: &QuadBatch) -> (usize, usize) {
+fn rough_upper_bounds(batch: &QuadBatch) -> (usize, usize) {
     let terms = batch.quads.len() * 4;
     let bytes: u64 = batch.quads.iter().flatten().map(|s| u64::from(s.len)).sum();
     (terms, bytes as usize + terms * record_bytes(3))
@@ -385,7 +385,7 @@ fn same(batch: &QuadBatch, a: Span, b: Span) -> bool {
 
 /// Slot of a predicate in `cache`, computed from its length and last bytes, in which predicates differ.
 #[inline(always)]
-fn cache_place(term: &[u8]) -> usize {
+fn cache_slot(term: &[u8]) -> usize {
     let tail = match term.last_chunk::<8>() {
         Some(c) => u64::from_le_bytes(*c),
         None => term.iter().fold(0, |h, &b| h << 8 | u64::from(b)),

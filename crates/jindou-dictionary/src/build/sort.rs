@@ -54,7 +54,7 @@ pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
             while first > 0 && group[first - 1].key == key {
                 first -= 1;
             }
-            if last - first > 1 && goes_on(key) {
+            if last - first > 1 && has_more_bytes(key) {
                 groups.push((start + first, start + last, depth + STEP));
             }
             last = first;
@@ -64,7 +64,7 @@ pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
 }
 
 /// True if strings with this key continue after the bytes in the key.
-fn goes_on(key: u64) -> bool {
+fn has_more_bytes(key: u64) -> bool {
     key & 0xFF > STEP as u64
 }
 
@@ -80,7 +80,7 @@ fn load_keys(arena: &Arena, group: &mut [SortItem], depth: usize) -> bool {
         item.key = key(arena, item.record, depth);
         differ |= item.key ^ *first.get_or_insert(item.key);
     }
-    differ == 0 && first.is_some_and(goes_on)
+    differ == 0 && first.is_some_and(has_more_bytes)
 }
 
 /// The key of a string at `depth`: 7 bytes, padded with zeros, and the number of them that belong to the string (8 =

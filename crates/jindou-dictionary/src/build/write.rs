@@ -6,8 +6,8 @@
 use super::StringsWriter;
 use super::values::{ValueColumns, value_columns};
 use crate::format::{
-    Bucket, CompactBucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, NARROW_LEX, SectionWriter,
-    bucket_of, compact_bits, compact_entry, dictionary, print_of, stored_hash,
+    Bucket, COMPACT_LEX_BYTES, CompactBucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE,
+    SectionWriter, bucket_of, compact_bits, compact_entry, dictionary, fingerprint_of, stored_hash,
 };
 use crate::{Strings, TagRanges};
 use jindou_model::memory::{huge_zeroed, prefetch_at};
@@ -103,11 +103,11 @@ fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32], narrow: bool) -> Resul
     if !narrow {
         return file.write(bytemuck::cast_slice(&lex_of_id));
     }
-    let mut narrow = Vec::with_capacity(NARROW_LEX << 16);
+    let mut narrow = Vec::with_capacity(COMPACT_LEX_BYTES << 16);
     for part in lex_of_id.chunks(1 << 16) {
         narrow.clear();
         for lex in part {
-            narrow.extend_from_slice(&lex.to_le_bytes()[..NARROW_LEX]);
+            narrow.extend_from_slice(&lex.to_le_bytes()[..COMPACT_LEX_BYTES]);
         }
         file.write(&narrow)?;
     }
@@ -133,7 +133,7 @@ impl BucketEntry for Bucket {
         match self.ids.iter().position(|&i| i == NO_VERTEX) {
             Some(slot) => {
                 self.ids[slot] = id;
-                self.prints[slot] = print_of(hash);
+                self.prints[slot] = fingerprint_of(hash);
                 true
             }
             None => {

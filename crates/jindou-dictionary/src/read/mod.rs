@@ -11,7 +11,7 @@ use crate::TagRanges;
 use crate::backing::Residence;
 use crate::build::{CODED_TAGS, empty};
 use crate::format::{
-    Bucket, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, NARROW_LEX, Sections, bucket_of,
+    Bucket, COMPACT_LEX_BYTES, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, Sections, bucket_of,
     compact_bits, dictionary, stored_hash,
 };
 use crate::value::{NO_LEX, TEMPORAL_GROUPS};
@@ -88,7 +88,7 @@ impl Dictionary {
         let ids = strings.len() as usize + 1;
         let lex_bytes = match bits {
             0 => ids * 4,
-            _ => ids * NARROW_LEX + 1,
+            _ => ids * COMPACT_LEX_BYTES + 1,
         };
         let lex = file.range(dictionary::LEX, |n| n == lex_bytes)?;
         let hash = file.range(dictionary::HASH, |n| n > 0 && n % size_of::<Bucket>() == 0)?;
@@ -268,7 +268,7 @@ impl Dictionary {
                     return Some(id);
                 }
             }
-            if !table.goes_on(at) {
+            if !table.may_overflow(at) {
                 return None;
             }
             at = if at + 1 == table.len() { 0 } else { at + 1 };

@@ -1,7 +1,7 @@
 //! The two columns that every lookup reads, in their stored form: term → id, id → lex index.
 
 use crate::format::{
-    Bucket, COMPACT_SLOTS, CompactBucket, NARROW_LEX, SLOTS, compact_entry, print_of,
+    Bucket, COMPACT_LEX_BYTES, COMPACT_SLOTS, CompactBucket, SLOTS, compact_entry, fingerprint_of,
 };
 use jindou_model::NO_VERTEX;
 use jindou_model::memory::prefetch_at;
@@ -42,7 +42,7 @@ impl HashTable<'_> {
                 let Some(bucket) = buckets.get(at) else {
                     return 0;
                 };
-                let print = print_of(hash);
+                let print = fingerprint_of(hash);
                 for slot in 0..SLOTS {
                     let same = bucket.prints[slot] == print && bucket.ids[slot] != NO_VERTEX;
                     mask |= u32::from(same) << slot;
@@ -76,7 +76,7 @@ impl HashTable<'_> {
 
     /// True if a term that belongs in bucket `at` may be stored in the next bucket.
     #[inline(always)]
-    pub(super) fn goes_on(self, at: usize) -> bool {
+    pub(super) fn may_overflow(self, at: usize) -> bool {
         match self {
             Self::Wide(b) => b.get(at).is_some_and(|b| b.overflow != 0),
             Self::Compact(b, _) => b.get(at).is_some_and(|b| b.0[COMPACT_SLOTS - 1] != 0),
@@ -95,7 +95,7 @@ impl LexColumn<'_> {
     #[inline(always)]
     pub(super) fn get(self, id: u32) -> Option<u32> {
         let (width, mask) = if self.narrow {
-            (NARROW_LEX, 0xFF_FFFF)
+            (COMPACT_LEX_BYTES, 0xFF_FFFF)
         } else {
             (4, u32::MAX)
         };
@@ -105,7 +105,7 @@ impl LexColumn<'_> {
 
     #[inline(always)]
     pub(super) fn prefetch(self, id: u32) {
-        let width = if self.narrow { NARROW_LEX } else { 4 };
+        let width = if self.narrow { COMPACT_LEX_BYTES } else { 4 };
         prefetch_at(self.bytes, id as usize * width);
     }
 }

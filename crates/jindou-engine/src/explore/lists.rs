@@ -225,7 +225,7 @@ impl<'a> NeighbourLists<'a> {
                 if let (RowGraph::Fixed(scope), Edges::Sharded(edges)) = (self.graph, &self.view) {
                     let ids = input.column(c);
                     let needed = (scope, self.within);
-                    let array = edges.lay(ids, needed, &mut self.ranges, &mut self.more);
+                    let array = edges.collect_lists(ids, needed, &mut self.ranges, &mut self.more);
                     self.form = ListForm::Laid(array);
                 }
             }

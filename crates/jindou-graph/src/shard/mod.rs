@@ -15,16 +15,16 @@
 //! those of all shards together, and a merge computes class intervals and counts from all shards.
 
 mod blocks;
+mod collect;
 mod edges;
 mod far;
-mod lay;
 mod others;
 mod own;
 
 pub use blocks::{Blocks, IdPlace, LocalKey, MAX_SHARDS, MAX_SHIFT};
+pub use collect::MAX_APPENDED;
 pub use edges::ShardEdges;
 pub use far::{BoundFar, Far, Posts};
-pub use lay::MOST_LAID;
 pub use others::{FarKey, FoundTerm, List, OtherShards, Sharded, Traffic, WordSearch};
 pub use own::{OwnEdges, OwnLists};
 

@@ -99,8 +99,8 @@ pub trait OtherShards: TermSource + Watch {
         out: &mut Vec<u32>,
     );
 
-    /// Fetches the lists that [`Self::list`], [`Self::contains`] and [`Self::lay`] will need, in one round trip unless
-    /// they are very long. `lists` may contain duplicates.
+    /// Fetches the lists that [`Self::list`], [`Self::contains`] and [`Self::append_lists`] will need, in one round
+    /// trip unless they are very long. `lists` may contain duplicates.
     fn fetch(&self, lists: &[(FarKey, GraphScope<'_>)]);
 
     /// The list of a key: from the cache if it was fetched, otherwise requested individually.
@@ -115,8 +115,8 @@ pub trait OtherShards: TermSource + Watch {
 
     /// Appends the neighbours, each once, of distinct keys of one predicate in one direction to `more`, in few round
     /// trips. Returns the range of each key's list; `[1, 0]` for lists that did not fit into
-    /// [`MOST_LAID`](super::MOST_LAID) ids. Neighbours outside the half-open interval in `within` may be missing.
-    fn lay(
+    /// [`MAX_APPENDED`](super::MOST_LAID) ids. Neighbours outside the half-open interval in `within` may be missing.
+    fn append_lists(
         &self,
         keys: &[FarKey],
         within: (GraphScope<'_>, [u32; 2]),

@@ -16,14 +16,14 @@ type Identity = [(u64, u64); 2];
 #[derive(Debug)]
 pub(super) struct Anchor {
     folder: PathBuf,
-    was: OnceLock<Identity>,
+    identity: OnceLock<Identity>,
 }
 
 impl Anchor {
     pub fn new(folder: &Path) -> Arc<Self> {
         Arc::new(Self {
             folder: folder.to_owned(),
-            was: OnceLock::new(),
+            identity: OnceLock::new(),
         })
     }
 
@@ -31,7 +31,7 @@ impl Anchor {
         &self.folder
     }
 
-    fn look(&self) -> io::Result<Identity> {
+    fn read_identity(&self) -> io::Result<Identity> {
         let identity = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
         Ok([
             identity(&self.folder)?,
@@ -39,19 +39,19 @@ impl Anchor {
         ])
     }
 
-    fn hold(&self) -> io::Result<()> {
-        let _ = self.was.set(self.look()?);
+    fn record_identity(&self) -> io::Result<()> {
+        let _ = self.identity.set(self.read_identity()?);
         Ok(())
     }
 
     /// # Errors
     /// If the path now leads to another directory.
     fn check(&self) -> io::Result<()> {
-        let Some(was) = self.was.get() else {
+        let Some(recorded) = self.identity.get() else {
             return Ok(());
         };
-        match self.look() {
-            Ok(now) if now == *was => Ok(()),
+        match self.read_identity() {
+            Ok(now) if now == *recorded => Ok(()),
             Ok(_) => Err(io::Error::other(
                 "another directory is in the place of the log's; put the log's back, or restart the server",
             )),
@@ -63,7 +63,7 @@ impl Anchor {
 
     /// Runs [`Self::check`] on a thread that may block.
     pub async fn is_there(self: Arc<Self>) -> object_store::Result<()> {
-        if self.was.get().is_none() {
+        if self.identity.get().is_none() {
             return Ok(());
         }
         match tokio::task::spawn_blocking(move || self.check()).await {
@@ -80,12 +80,17 @@ impl Bucket {
     ///
     /// # Errors
     /// If the log does not exist.
-    pub async fn hold(&self) -> Result<(), Failure> {
+    pub async fn record_identity(&self) -> Result<(), Failure> {
         let Some(anchor) = self.0.anchor.clone() else {
             return Ok(());
         };
         let end = Instant::now() + Limits::default().request;
-        match timeout_at(end, tokio::task::spawn_blocking(move || anchor.hold())).await {
+        match timeout_at(
+            end,
+            tokio::task::spawn_blocking(move || anchor.record_identity()),
+        )
+        .await
+        {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(e))) => Err(Failure::Unknown(e.to_string())),
             Ok(Err(e)) => Err(Failure::Unknown(e.to_string())),

@@ -3,7 +3,7 @@
 //! The document is the object with the base's name and is created last, so a listed base is complete. Two uploads never
 //! share a part, since the names of parts contain the base's number and a random number of the uploading process. So
 //! parts of abandoned uploads can be recognised without a clock: their number is below that of the second newest base,
-//! and no base lists them. [`stay`] decides which bases are kept.
+//! and no base lists them. [`bases_to_keep`] decides which bases are kept.
 
 use super::known::{read_known, write_known};
 use super::past::micros;
@@ -199,7 +199,7 @@ impl Bucket {
         let bytes = serde_json::to_vec(&document).map_err(|e| Failure::Refused(e.to_string()))?;
         let name = Name::Base(base.number).text(epoch);
         let bytes = Bytes::from(bytes);
-        if self.repeat(&name, bytes.clone()).await? == Put::Exists
+        if self.create_with_retries(&name, bytes.clone()).await? == Put::Exists
             && self.examine_base(epoch, base.number).await?.is_err()
         {
             return self.replace(&name, bytes).await;
@@ -233,7 +233,7 @@ impl Bucket {
                     Err(e) => return Err(Failure::Refused(e.to_string())),
                 };
                 let hash = format!("{:032x}", xxh3_128(&bytes));
-                let _ = self.repeat(&object, bytes.into()).await?;
+                let _ = self.create_with_retries(&object, bytes.into()).await?;
                 Ok((size, hash))
             }
         });
@@ -249,7 +249,11 @@ impl Bucket {
     }
 
     /// Creates an object, and retries while the outcome is unknown.
-    pub(super) async fn repeat(&self, name: &str, bytes: Bytes) -> Result<Put, Failure> {
+    pub(super) async fn create_with_retries(
+        &self,
+        name: &str,
+        bytes: Bytes,
+    ) -> Result<Put, Failure> {
         let mut attempt = 0;
         loop {
             match self.create_in(Lane::Bulk, name, bytes.clone()).await {
@@ -264,12 +268,15 @@ impl Bucket {
     }
 
     /// Reads an object, and retries while the outcome is unknown.
-    pub(super) async fn reread(&self, name: &str) -> Result<(Bytes, ObjectMeta), Failure> {
-        Self::again(|| self.get_in(Lane::Bulk, name)).await
+    pub(super) async fn get_with_retries(
+        &self,
+        name: &str,
+    ) -> Result<(Bytes, ObjectMeta), Failure> {
+        Self::with_retries(|| self.get_in(Lane::Bulk, name)).await
     }
 
     /// Runs a request, and retries while its outcome is unknown.
-    pub(super) async fn again<T, F: Future<Output = Result<T, Failure>>>(
+    pub(super) async fn with_retries<T, F: Future<Output = Result<T, Failure>>>(
         mut ask: impl FnMut() -> F,
     ) -> Result<T, Failure> {
         let mut attempt = 0;
@@ -290,7 +297,7 @@ impl Bucket {
     /// If the bucket fails, or the document is missing or damaged.
     pub async fn base(&self, epoch: u64, number: u64) -> Result<BaseInBucket, Failure> {
         let name = Name::Base(number).text(epoch);
-        let (bytes, _) = self.reread(&name).await?;
+        let (bytes, _) = self.get_with_retries(&name).await?;
         let document: Option<BaseInBucket> = serde_json::from_slice(&bytes).ok();
         let right =
             |d: &BaseInBucket| d.epoch == epoch && d.number == number && d.sum() == Some(d.sum);
@@ -373,7 +380,7 @@ impl Bucket {
         let reads = file.parts.iter().enumerate();
         let reads = reads.map(move |(part, (length, hash))| async move {
             let name = part_name(document.epoch, document.number, start, index, part);
-            let (bytes, _) = self.reread(&name).await.map_err(|e| match e {
+            let (bytes, _) = self.get_with_retries(&name).await.map_err(|e| match e {
                 Failure::Missing => Failure::Lost(format!("{name} is missing")),
                 failure => failure,
             })?;
@@ -411,8 +418,8 @@ impl Bucket {
         }
     }
 
-    /// Deletes bases that [`stay`] does not keep, and the parts of deleted bases and of abandoned uploads. Returns the
-    /// number up to which no groups are needed.
+    /// Deletes bases that [`bases_to_keep`] does not keep, and the parts of deleted bases and of abandoned uploads.
+    /// Returns the number up to which no groups are needed.
     async fn delete_old_bases(&self, epoch: u64, now: u64, keep: Duration) -> Result<u64, Failure> {
         let (found, _) = self.names("base", None, usize::MAX).await?;
         let mut bases: Vec<(u64, u64)> = (found.iter())
@@ -425,12 +432,12 @@ impl Bucket {
             .collect();
         bases.sort_unstable();
         let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX);
-        let (stay, needless) = stay(&bases, now, keep);
+        let (to_keep, needless) = bases_to_keep(&bases, now, keep);
         let Some(second) = bases.len().checked_sub(2).map(|at| bases[at].0) else {
             return Ok(needless);
         };
         let old: Vec<String> = (bases.iter())
-            .filter(|(number, _)| !stay.contains(number))
+            .filter(|(number, _)| !to_keep.contains(number))
             .map(|(number, _)| Name::Base(*number).text(epoch))
             .collect();
         self.delete(&old).await?;
@@ -438,13 +445,13 @@ impl Bucket {
             let name = part_name(epoch, number, 0, 0, 0);
             name.split('-').take(2).collect::<Vec<_>>().join("-")
         };
-        let (end, stay) = (of(second), stay.into_iter().map(of).collect::<Vec<_>>());
+        let (end, to_keep) = (of(second), to_keep.into_iter().map(of).collect::<Vec<_>>());
         let (parts, _) = self.names("parts", None, usize::MAX).await?;
         let mut old: Vec<String> = (parts.iter())
             .filter_map(|meta| self.name(&meta.location))
             .filter(|name| {
                 let upload = &name[..name.len().min(end.len())];
-                upload < &*end && !stay.iter().any(|kept| kept == upload)
+                upload < &*end && !to_keep.iter().any(|kept| kept == upload)
             })
             .collect();
         old.sort_unstable();
@@ -466,7 +473,7 @@ impl Bucket {
 ///
 /// A base whose document is not older than that of a later base is not kept: its document was written so late that its
 /// parts may have been deleted.
-fn stay(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
+fn bases_to_keep(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
     let Some(second) = bases.len().checked_sub(2) else {
         return (bases.iter().map(|base| base.0).collect(), 0);
     };
@@ -484,17 +491,17 @@ fn stay(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
     whole.reverse();
     let oldest = whole.iter().rposition(|base| is_old(base.1));
     let needless = oldest.map_or(0, |at| whole[at].0);
-    let mut stay = vec![whole[oldest.unwrap_or(0)]];
+    let mut to_keep = vec![whole[oldest.unwrap_or(0)]];
     for pair in whole[oldest.unwrap_or(0)..].windows(2).skip(1) {
-        let since = stay.last().map_or(0, |base| base.1);
+        let since = to_keep.last().map_or(0, |base| base.1);
         if pair[1].1.saturating_sub(since) > keep {
-            stay.push(pair[0]);
+            to_keep.push(pair[0]);
         }
     }
-    let mut stay: Vec<u64> = stay.into_iter().map(|base| base.0).collect();
-    stay.extend(bases[second..].iter().map(|base| base.0));
-    stay.dedup();
-    (stay, needless)
+    let mut to_keep: Vec<u64> = to_keep.into_iter().map(|base| base.0).collect();
+    to_keep.extend(bases[second..].iter().map(|base| base.0));
+    to_keep.dedup();
+    (to_keep, needless)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -526,33 +533,33 @@ impl BaseFiles for Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::stay;
+    use super::bases_to_keep;
 
     #[test]
     fn bases_that_stay() {
         // Without a base older than `keep`, the oldest is kept.
-        assert_eq!(stay(&[], 0, 10), (vec![], 0));
-        assert_eq!(stay(&[(5, 100)], 0, 10), (vec![5], 0));
-        assert_eq!(stay(&[(5, 100), (6, 101)], 0, 10), (vec![5, 6], 0));
+        assert_eq!(bases_to_keep(&[], 0, 10), (vec![], 0));
+        assert_eq!(bases_to_keep(&[(5, 100)], 0, 10), (vec![5], 0));
+        assert_eq!(bases_to_keep(&[(5, 100), (6, 101)], 0, 10), (vec![5, 6], 0));
         let many = [(5, 100), (6, 101), (7, 102), (8, 109)];
-        assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 0));
+        assert_eq!(bases_to_keep(&many, 0, 10), (vec![5, 7, 8], 0));
         // The newest of the old bases is kept.
-        assert_eq!(stay(&many, 0, 8), (vec![6, 7, 8], 6));
-        assert_eq!(stay(&many, 0, 7), (vec![7, 8], 7));
-        assert_eq!(stay(&many, 0, 0), (vec![7, 8], 7));
-        assert_eq!(stay(&many, 110, 10), (vec![5, 7, 8], 5));
-        assert_eq!(stay(&many, 112, 10), (vec![7, 8], 7));
-        assert_eq!(stay(&many, 500, 10), (vec![7, 8], 7));
+        assert_eq!(bases_to_keep(&many, 0, 8), (vec![6, 7, 8], 6));
+        assert_eq!(bases_to_keep(&many, 0, 7), (vec![7, 8], 7));
+        assert_eq!(bases_to_keep(&many, 0, 0), (vec![7, 8], 7));
+        assert_eq!(bases_to_keep(&many, 110, 10), (vec![5, 7, 8], 5));
+        assert_eq!(bases_to_keep(&many, 112, 10), (vec![7, 8], 7));
+        assert_eq!(bases_to_keep(&many, 500, 10), (vec![7, 8], 7));
         // One base in between is kept, which will replace the oldest kept base later.
         let many = [(5, 100), (6, 105), (7, 109), (8, 111), (9, 114), (10, 115)];
-        assert_eq!(stay(&many, 0, 12), (vec![5, 8, 9, 10], 5));
-        assert_eq!(stay(&many, 0, 15), (vec![5, 9, 10], 5));
+        assert_eq!(bases_to_keep(&many, 0, 12), (vec![5, 8, 9, 10], 5));
+        assert_eq!(bases_to_keep(&many, 0, 15), (vec![5, 9, 10], 5));
         // Bases whose documents were written after those of later bases are not kept: their parts may be missing.
         let many = [(5, 100), (6, 130), (7, 115), (8, 120), (9, 130)];
-        assert_eq!(stay(&many, 0, 10), (vec![8, 9], 8));
-        assert_eq!(stay(&many, 0, 12), (vec![7, 8, 9], 7));
+        assert_eq!(bases_to_keep(&many, 0, 10), (vec![8, 9], 8));
+        assert_eq!(bases_to_keep(&many, 0, 12), (vec![7, 8, 9], 7));
         let many = [(5, 100), (6, 130), (7, 130), (8, 130)];
-        assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 5));
+        assert_eq!(bases_to_keep(&many, 0, 10), (vec![5, 7, 8], 5));
     }
 
     /// A base in the simulated bucket: the time at which its document was put, and the time of its last group.
@@ -599,7 +606,7 @@ mod tests {
                 if below(3) > 0 {
                     let bases: Vec<(u64, u64)> =
                         there.iter().map(|base| (base.number, base.time)).collect();
-                    let (left, needless) = stay(&bases, now * below(2), keep);
+                    let (left, needless) = bases_to_keep(&bases, now * below(2), keep);
                     let newest = bases.len() - 2;
                     assert!(bases[newest..].iter().all(|b| left.contains(&b.0)));
                     assert!(

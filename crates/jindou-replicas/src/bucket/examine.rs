@@ -179,7 +179,7 @@ impl Bucket {
         }
         let after = whole.map_or(0, |(number, _)| number);
         let survey = self.survey(epoch, after).await?;
-        for (server, newest) in &survey.incredible {
+        for (server, newest) in &survey.implausible {
             findings.push(Finding {
                 object: format!("servers/{server}"),
                 what: format!("names {newest} as the newest group, to which nothing else in the log comes near"),
@@ -258,7 +258,10 @@ impl Bucket {
 
     /// Reads a group's own object; `None` if the object is missing.
     async fn own_object(&self, epoch: u64, number: u64) -> Result<Option<Own>, Failure> {
-        let bytes = match self.reread(&Name::Group(number).text(epoch)).await {
+        let bytes = match self
+            .get_with_retries(&Name::Group(number).text(epoch))
+            .await
+        {
             Ok((bytes, _)) => bytes,
             Err(Failure::Missing) => return Ok(None),
             Err(failure) => return Err(failure),
@@ -279,7 +282,10 @@ impl Bucket {
         epoch: u64,
         (first, last): (u64, u64),
     ) -> Result<Option<Vec<Group>>, Failure> {
-        match self.reread(&Name::Span(first, last).text(epoch)).await {
+        match self
+            .get_with_retries(&Name::Span(first, last).text(epoch))
+            .await
+        {
             Ok((bytes, _)) => {
                 let groups = read_span(epoch, &bytes).ok();
                 Ok(groups.filter(|groups| groups.iter().map(|g| g.number).eq(first..=last)))

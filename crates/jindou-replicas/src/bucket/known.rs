@@ -16,23 +16,23 @@
 use crate::machine::{Base, KnownKey, RequestKey};
 
 /// Key of the pseudo-request that contains the newer fields.
-const FACTS: RequestKey = RequestKey(u128::MAX);
+const EXTENSION_KEY: RequestKey = RequestKey(u128::MAX);
 
 /// Encodes the requests and the hash of a base.
 pub fn write_known(base: &Base) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut facts = Vec::new();
+    let mut extension = Vec::new();
     for number in [base.number, base.hash] {
-        facts.extend_from_slice(&number.to_le_bytes());
+        extension.extend_from_slice(&number.to_le_bytes());
     }
     for known in &base.keys {
         write_one(&mut out, known.key, known.number, &known.report);
         if known.fingerprint != 0 {
-            facts.extend_from_slice(&known.key.0.to_le_bytes());
-            facts.extend_from_slice(&known.fingerprint.to_le_bytes());
+            extension.extend_from_slice(&known.key.0.to_le_bytes());
+            extension.extend_from_slice(&known.fingerprint.to_le_bytes());
         }
     }
-    write_one(&mut out, FACTS, base.number, &facts);
+    write_one(&mut out, EXTENSION_KEY, base.number, &extension);
     out
 }
 
@@ -55,7 +55,7 @@ pub fn read_known(number: u64, mut bytes: &[u8]) -> Option<Base> {
         number,
         ..Base::default()
     };
-    let mut facts: &[u8] = &[];
+    let mut extension: &[u8] = &[];
     while !bytes.is_empty() {
         let key = RequestKey(u128::from_le_bytes(take(&mut bytes)?));
         let number = u64::from_le_bytes(take(&mut bytes)?);
@@ -63,7 +63,7 @@ pub fn read_known(number: u64, mut bytes: &[u8]) -> Option<Base> {
         let (report, rest) = bytes.split_at_checked(length)?;
         bytes = rest;
         match key {
-            FACTS => facts = report,
+            EXTENSION_KEY => extension = report,
             key => base.keys.push(KnownKey {
                 key,
                 fingerprint: 0,
@@ -72,18 +72,18 @@ pub fn read_known(number: u64, mut bytes: &[u8]) -> Option<Base> {
             }),
         }
     }
-    if facts.is_empty() {
+    if extension.is_empty() {
         return Some(base);
     }
-    let of = u64::from_le_bytes(take(&mut facts)?);
-    let hash = u64::from_le_bytes(take(&mut facts)?);
+    let of = u64::from_le_bytes(take(&mut extension)?);
+    let hash = u64::from_le_bytes(take(&mut extension)?);
     if of == number {
         base.hash = hash;
     }
     let mut fingerprints = std::collections::HashMap::new();
-    while !facts.is_empty() {
-        let key = RequestKey(u128::from_le_bytes(take(&mut facts)?));
-        fingerprints.insert(key, u64::from_le_bytes(take(&mut facts)?));
+    while !extension.is_empty() {
+        let key = RequestKey(u128::from_le_bytes(take(&mut extension)?));
+        fingerprints.insert(key, u64::from_le_bytes(take(&mut extension)?));
     }
     for known in &mut base.keys {
         known.fingerprint = fingerprints.get(&known.key).copied().unwrap_or(0);

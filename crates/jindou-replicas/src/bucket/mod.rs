@@ -179,7 +179,7 @@ impl Bucket {
     /// The same bucket accessed through the caller's wrapper of the object store, for example one that counts requests
     /// or injects failures.
     #[must_use]
-    pub fn behind(&self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
+    pub fn wrapped(&self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         let store = wrap(self.0.store.clone());
         let limits = self.0.limits.clone();
         Self::of(
@@ -215,7 +215,7 @@ impl Bucket {
 
     /// Minimum interval between two writes of an entry in `servers/` that only update its newest group. Shorter in a
     /// directory, where writes cost nothing.
-    pub(crate) fn note_every(&self) -> Duration {
+    pub(crate) fn entry_interval(&self) -> Duration {
         match self.folder() {
             Some(_) => Duration::from_secs(5),
             None => Duration::from_secs(60),

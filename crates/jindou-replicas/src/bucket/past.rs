@@ -68,7 +68,7 @@ impl Bucket {
     }
 
     async fn modified(&self, name: &str) -> Result<Option<u64>, Failure> {
-        let head = Self::again(|| async {
+        let head = Self::with_retries(|| async {
             let end = Instant::now() + self.0.limits.request;
             let permit = self.permit(Lane::Get, end).await?;
             let (store, key) = (self.0.store.clone(), self.key(name));
@@ -147,7 +147,7 @@ impl Bucket {
         let mut groups = Vec::new();
         for number in piece.numbers {
             let name = Name::Group(number).text(epoch);
-            let read = match self.reread(&name).await {
+            let read = match self.get_with_retries(&name).await {
                 Err(Failure::Missing) => Err(format!("{name} is missing")),
                 Err(failure) => return Err(failure),
                 Ok((bytes, meta)) => match Group::read(epoch, &bytes) {

@@ -70,7 +70,9 @@ impl Bucket {
         }
         let bytes = serde_json::to_vec(&uploaded).map_err(|e| Failure::Refused(e.to_string()))?;
         let name = ShardInBase::name(epoch, number, start, shard);
-        self.repeat(&name, Bytes::from(bytes)).await.map(|_| ())
+        self.create_with_retries(&name, Bytes::from(bytes))
+            .await
+            .map(|_| ())
     }
 
     /// The shards of a base that were uploaded so far, by ascending number.
@@ -89,7 +91,7 @@ impl Bucket {
         };
         let mut all: BTreeMap<u32, ShardInBase> = BTreeMap::new();
         for name in names.filter(is_shard) {
-            let (bytes, _) = self.reread(&name).await?;
+            let (bytes, _) = self.get_with_retries(&name).await?;
             // A damaged document is ignored; its shard is uploaded again under another name.
             let read: Option<ShardInBase> = serde_json::from_slice(&bytes).ok();
             let read = read.filter(|s| ShardInBase::name(epoch, number, s.start, s.shard) == name);

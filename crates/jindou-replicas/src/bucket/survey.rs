@@ -16,7 +16,7 @@ pub struct Survey {
     /// Names of servers, each with the newest group that the server knew when it wrote its entry.
     pub servers: Vec<(String, u64)>,
     /// Servers whose entries mention an implausibly large number, with that number.
-    pub incredible: Vec<(String, u64)>,
+    pub implausible: Vec<(String, u64)>,
     /// The missing groups up to `newest`, as ascending ranges (first number, last number). Only the first ranges if
     /// there are very many.
     pub missing: Vec<(u64, u64)>,
@@ -70,7 +70,7 @@ impl Bucket {
             .chain(known_bases.last().copied())
             .max()
             .unwrap_or(0);
-        let (servers, incredible): (Vec<_>, Vec<_>) = (servers.into_iter())
+        let (servers, implausible): (Vec<_>, Vec<_>) = (servers.into_iter())
             .partition(|(_, newest)| *newest <= there.saturating_add(MOST_LOST));
         let known = servers.iter().map(|(_, newest)| *newest).max();
         let newest = there.max(known.unwrap_or(0));
@@ -95,7 +95,7 @@ impl Bucket {
             groups,
             newest,
             servers,
-            incredible,
+            implausible,
             missing,
         })
     }

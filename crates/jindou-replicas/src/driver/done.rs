@@ -2,11 +2,11 @@
 
 use super::{Driver, REFRESH, REFRESH_AGAIN, Stopped};
 use crate::application::{Application, Evaluated, Report};
+use crate::apply_queue::{Applied, ApplyTask};
 use crate::bucket::{Failure, ServerEntry};
 use crate::clock;
 use crate::machine::{Base, Event};
 use crate::peers::Peers;
-use crate::turns::{Laid, Turn};
 use crate::uploads::{Failed, Upload};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) enum Done<S> {
     Report(Report),
     Evaluated(u64, Evaluated<S>),
     /// Groups were applied. Contains the number of the group to publish next, if any.
-    Laid(Laid<S>, Option<u64>),
+    Applied(Applied<S>, Option<u64>),
     Downloaded(Base, S),
     Uploaded(u64),
     UploadFailed(Upload, Failed, Duration),
@@ -32,14 +32,14 @@ pub(crate) enum Done<S> {
         std::io::Result<()>,
         Option<oneshot::Sender<Option<u64>>>,
     ),
-    OverSaved(std::io::Result<Vec<S>>),
+    Rebased(std::io::Result<Vec<S>>),
     Servers(Result<Vec<ServerEntry>, Failure>),
     /// The write of this server's entry in `servers/` has ended, successfully or not.
-    Noted,
+    EntryWritten,
 }
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    pub(super) fn over(&mut self, done: Done<A::Snapshot>) -> Result<(), Stopped> {
+    pub(super) fn handle_done(&mut self, done: Done<A::Snapshot>) -> Result<(), Stopped> {
         match done {
             Done::Event(event) => {
                 self.succeeded(match event {
@@ -47,23 +47,23 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     Event::Listed(..) => "listing",
                     _ => "reading a group",
                 });
-                self.happened.push_back(event);
+                self.pending_events.push_back(event);
             }
             Done::Failed(event, what, failure) => {
                 self.inbox.figures.failed.fetch_add(1, Relaxed);
                 self.failing.insert(what);
                 self.store.report(Report::Bucket(what, failure));
-                self.happened.push_back(event);
+                self.pending_events.push_back(event);
             }
             Done::Report(report) => self.store.report(report),
             Done::Evaluated(ticket, evaluated) => {
                 let event = self.evaluated(ticket, evaluated);
-                self.happened.extend(event);
-                self.take_turns()?;
+                self.pending_events.extend(event);
+                self.run_tasks()?;
             }
-            Done::Laid(laid, publish) => self.laid(laid, publish)?,
-            Done::OverSaved(moved) => self.moved(moved)?,
-            Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
+            Done::Applied(applied, publish) => self.applied(applied, publish)?,
+            Done::Rebased(rebased) => self.rebased(rebased)?,
+            Done::Downloaded(base, snapshot) => self.enqueue(ApplyTask::Install(base, snapshot))?,
             Done::Uploaded(number) => self.uploaded(number),
             Done::UploadFailed(upload, failed, took) => self.upload_failed(upload, failed, took),
             Done::UploadAgain => self.upload_again(),
@@ -82,7 +82,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         if std::mem::take(&mut self.upload_saved) {
                             self.upload(self.machine.base(number));
                         }
-                        self.turn(Turn::OverSaved)?;
+                        self.enqueue(ApplyTask::Rebase)?;
                         Some(number)
                     }
                     Err(e) => {
@@ -100,17 +100,18 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 if (servers.iter()).any(|s| s.name == self.me.name && s.start != self.me.start) {
                     return Err(Stopped::Replaced);
                 }
-                self.peers.know(&servers);
+                self.peers.set_servers(&servers);
                 (self.processes).retain(|name, _| servers.iter().any(|s| s.name == **name));
                 (self.inbox.figures.listed).store(servers.len() as u64, Relaxed);
                 let names = servers.iter().map(|server| server.name.as_str().into());
-                self.happened.push_back(Event::Peers(names.collect()));
+                self.pending_events.push_back(Event::Peers(names.collect()));
                 let known = servers.iter().map(ServerEntry::noted).max();
-                self.happened.push_back(Event::Known(known.unwrap_or(0)));
+                self.pending_events
+                    .push_back(Event::Known(known.unwrap_or(0)));
                 let common = ServerEntry::common_groups(&servers);
-                self.happened.push_back(Event::Format(common));
+                self.pending_events.push_back(Event::Format(common));
             }
-            Done::Noted => self.noting = false,
+            Done::EntryWritten => self.writing_entry = false,
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
                 // Retry soon: other servers consider this one gone if its entry gets too old.

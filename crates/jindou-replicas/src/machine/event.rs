@@ -1,6 +1,6 @@
 //! Inputs and outputs of the machine.
 
-use crate::machine::group::{Author, Blob, Group, Request, RequestKey, ServerName};
+use crate::machine::group::{Blob, Group, Request, RequestKey, ServerName, Writer};
 use crate::machine::names::Name;
 use crate::machine::settings::Time;
 use std::sync::Arc;
@@ -192,12 +192,12 @@ pub struct Gap {
     /// True if this server has applied the first missing group.
     pub applied: bool,
     /// State of the first missing group's object.
-    pub object: LostObject,
+    pub object: GroupObjectState,
 }
 
 /// The state of a lost group's object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LostObject {
+pub enum GroupObjectState {
     /// The object does not exist.
     Missing,
     /// The object contains a different group: its hash is not the `previous` hash in the next group.
@@ -208,8 +208,8 @@ pub enum LostObject {
 
 impl Gap {
     /// True if the object exists, so that a listing alone does not show the gap.
-    pub fn is_of_content(&self) -> bool {
-        self.object != LostObject::Missing
+    pub fn has_wrong_object(&self) -> bool {
+        self.object != GroupObjectState::Missing
     }
 
     /// A sentence for the operator. `epoch` is the log's id epoch.
@@ -220,19 +220,21 @@ impl Gap {
             false => "the log had it".to_owned(),
         };
         match (self.object, self.applied) {
-            (LostObject::Damaged(damage), _) => format!("{name} is damaged: {damage}"),
-            (LostObject::Replaced, true) => format!(
+            (GroupObjectState::Damaged(damage), _) => format!("{name} is damaged: {damage}"),
+            (GroupObjectState::Replaced, true) => format!(
                 "{name} in the log is not the group {} that this server has applied, so its data are not the log's. \
                  If the log is right, start this server with an empty folder",
                 self.first
             ),
-            (LostObject::Replaced, false) => format!(
+            (GroupObjectState::Replaced, false) => format!(
                 "{name} in the log is not the group that the next one continues: it was lost and written again"
             ),
-            (LostObject::Missing, true) => {
+            (GroupObjectState::Missing, true) => {
                 format!("{name} is missing from the log, and this server has it")
             }
-            (LostObject::Missing, false) => format!("{name} is missing from the log, and {has}"),
+            (GroupObjectState::Missing, false) => {
+                format!("{name} is missing from the log, and {has}")
+            }
         }
     }
 }
@@ -278,15 +280,15 @@ pub enum Action {
         attempt: u32,
     },
     /// Apply another server's group to the head, without publishing it.
-    Lay(Arc<Group>),
+    Apply(Arc<Group>),
     /// Publish the snapshot after the group with this number, which has been applied to the head.
     Publish(u64),
     /// Roll the head back to the published snapshot.
-    Fall,
+    Rollback,
     /// List the groups after `after`, then the bases.
     List {
         /// Number of the listing, which is returned with the outcome.
-        look: u64,
+        listing_id: u64,
         /// The last group that is known already.
         after: u64,
         /// True if all names are needed; otherwise the names up to the first missing group are enough.
@@ -310,7 +312,7 @@ pub enum Action {
     /// Send the outcome to all clients that wait for this update.
     Answer(RequestKey, Outcome),
     /// Answer a query from the published snapshot.
-    Serve(u64),
+    AnswerRead(u64),
     /// Refuse a query.
     Refuse(u64, Refusal),
     /// Report a problem to the operator.
@@ -338,7 +340,7 @@ pub struct Beat {
     /// The sender's newest committed group.
     pub committed: u64,
     /// The highest group number that the sender knows to exist.
-    pub heard: u64,
+    pub newest_known: u64,
     /// Time since the sender's latest proof that no group after `committed` existed; `None` without a proof.
     pub age: Option<Duration>,
     /// True if the sender is stopping.
@@ -353,14 +355,14 @@ pub enum Message {
     /// A group whose put has started but not completed.
     Proposed(Arc<Group>),
     /// The group with this number is committed. Contains its writer, if the sender knows it.
-    Committed(u64, Option<Author>),
+    Committed(u64, Option<Writer>),
     /// Acknowledges that all future reads at the sender will see the group with this number.
-    Heard(u64),
+    Acknowledged(u64),
     /// An update that is forwarded to the writer, with an echo that proves its age.
     Forward(Request, Blob, Option<Echo>),
     /// The outcome of a forwarded update.
     Outcome(RequestKey, Outcome),
     /// A forwarded update was rejected by a server that is not the writer. Contains that server's newest committed
     /// group, and true if that server is stopping.
-    NotHere(RequestKey, u64, bool),
+    NotWriter(RequestKey, u64, bool),
 }

@@ -12,7 +12,7 @@
 
 use super::log::FETCH_AGAIN;
 use super::{Machine, Phase, PutState, Writing, planted};
-use crate::machine::event::{Action, Fetch, Gap, LostObject, Outcome, Problem};
+use crate::machine::event::{Action, Fetch, Gap, GroupObjectState, Outcome, Problem};
 use crate::machine::group::{Damage, Group};
 use crate::machine::names::Name;
 
@@ -67,7 +67,7 @@ impl Machine {
 
     /// True if queries that require freshness are rejected because of a gap.
     pub(super) fn gap_blocks_reads(&self) -> bool {
-        (self.gap).is_some_and(|gap| !gap.applied || gap.is_of_content() || !self.rooted)
+        (self.gap).is_some_and(|gap| !gap.applied || gap.has_wrong_object() || !self.rooted)
     }
 
     /// The group number after which the next listing starts, and true if the listing must return all names. The newest
@@ -113,7 +113,7 @@ impl Machine {
             return Some(groups.end(asked.after).max(self.committed));
         }
         let known = tail.max(asked.known).max(base);
-        self.hear(known);
+        self.note_exists(known);
         let end = groups.end(asked.after);
         // The base may have been uploaded after the groups were listed, and may include groups that the listing lacks.
         let in_base = end.max(self.committed) < base && end < tail.max(asked.known);
@@ -131,9 +131,9 @@ impl Machine {
             first: covered + 1,
             newest: known,
             applied: covered < self.committed,
-            object: LostObject::Missing,
+            object: GroupObjectState::Missing,
         });
-        let gap = gap.or_else(|| self.gap.filter(Gap::is_of_content));
+        let gap = gap.or_else(|| self.gap.filter(Gap::has_wrong_object));
         if gap.is_none() && self.now >= self.next_audit && asked.all && asked.after <= base {
             self.next_audit = self.now.after(self.settings.audit_every);
         }
@@ -144,7 +144,7 @@ impl Machine {
             let lost: Vec<u64> = lost.take(AT_ONCE).collect();
             (self.out).extend(lost.into_iter().map(Action::WriteBack));
         }
-        let in_content = |gap: Gap| gap.is_of_content() && !gap.applied && gap.first <= base;
+        let in_content = |gap: Gap| gap.has_wrong_object() && !gap.applied && gap.first <= base;
         if in_base || self.gap.is_some_and(in_content) {
             self.download();
             return None;
@@ -156,7 +156,7 @@ impl Machine {
     pub fn may_write_back(&self) -> bool {
         let other = self
             .gap
-            .is_some_and(|gap| gap.object == LostObject::Replaced);
+            .is_some_and(|gap| gap.object == GroupObjectState::Replaced);
         self.phase == Phase::Following && self.rooted && !other
     }
 
@@ -191,7 +191,7 @@ impl Machine {
         if planted!(self, WriterTrustsGap) {
             return Some(true);
         }
-        if self.heard <= next || self.gap.is_some_and(|gap| gap.first == next + 1) {
+        if self.newest_known <= next || self.gap.is_some_and(|gap| gap.first == next + 1) {
             return Some(true);
         }
         let fetched = self.fetched.get(&(next + 1)).map(|from| &from.group);
@@ -203,9 +203,9 @@ impl Machine {
     pub(super) fn replaced(&mut self, number: u64) {
         self.set_gap(Some(Gap {
             first: number,
-            newest: self.heard,
+            newest: self.newest_known,
             applied: number <= self.committed,
-            object: LostObject::Replaced,
+            object: GroupObjectState::Replaced,
         }));
         // It is unknown which of the two objects is wrong. A span contains the groups as their writers applied them.
         for number in [number, number.saturating_add(1)] {
@@ -217,7 +217,7 @@ impl Machine {
         if let Writing::Put(put) = &self.writing
             && matches!(put.state, PutState::Unproven(_))
         {
-            self.set_put(PutState::Taken);
+            self.set_put(PutState::NameExists);
         }
         self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
     }
@@ -229,12 +229,12 @@ impl Machine {
         if self.gap.is_none_or(|gap| gap.first >= number) {
             self.set_gap(Some(Gap {
                 first: number,
-                newest: self.heard,
+                newest: self.newest_known,
                 applied: false,
-                object: LostObject::Damaged(damage),
+                object: GroupObjectState::Damaged(damage),
             }));
         }
-        self.want_look();
+        self.request_listing();
     }
 
     /// Compares the last group that this process started with to the log's group with the same number.

@@ -32,7 +32,7 @@ impl From<RequestKey> for Request {
 
 /// One run of a server's process. A process puts at most one group for each number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Author {
+pub struct Writer {
     /// The server's name.
     pub server: ServerName,
     /// Random number of the process.
@@ -65,7 +65,7 @@ pub struct Group {
     /// Number of the group, counted from 1, and of the snapshot after it.
     pub number: u64,
     /// The server process that wrote the group.
-    pub author: Author,
+    pub writer: Writer,
     /// [`Group::hash`] of the preceding group; 0 for the first group, or if the writer did not know the hash. `None` in
     /// groups of version 1, whose format lacks this field.
     pub previous: Option<u64>,
@@ -132,7 +132,7 @@ impl Group {
     /// # Errors
     /// [`Damage::Length`] if a length exceeds 32 bits.
     pub fn write(&self, epoch: u64) -> Result<Blob, Damage> {
-        let mut out = Vec::with_capacity(72 + self.author.server.len() + self.size());
+        let mut out = Vec::with_capacity(72 + self.writer.server.len() + self.size());
         self.encode(epoch, |bytes| out.extend_from_slice(bytes))?;
         let sum = xxh3_64(&out);
         out.extend_from_slice(&sum.to_le_bytes());
@@ -155,11 +155,11 @@ impl Group {
             Ok(size) => Ok(size.to_le_bytes()),
             Err(_) => Err(Damage::Length),
         };
-        let name = self.author.server.as_bytes();
+        let name = self.writer.server.as_bytes();
         out(MAGIC);
         out(&self.version().to_le_bytes());
         out(&size(self.records.len())?);
-        let head = [epoch, self.number, self.author.start];
+        let head = [epoch, self.number, self.writer.start];
         for number in head.into_iter().chain(self.previous) {
             out(&number.to_le_bytes());
         }
@@ -226,7 +226,7 @@ impl Group {
         match rest.0.is_empty() {
             true => Ok(Self {
                 number,
-                author: Author { server, start },
+                writer: Writer { server, start },
                 previous,
                 records,
             }),
@@ -306,7 +306,7 @@ mod tests {
         };
         Group {
             number: 9,
-            author: Author {
+            writer: Writer {
                 server: "eins".into(),
                 start: 77,
             },

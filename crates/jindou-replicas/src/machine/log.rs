@@ -3,7 +3,8 @@
 use super::gaps::Asked;
 use super::planted;
 use super::{
-    Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Pause, Phase, PutState, Writing,
+    Bases, FromBucket, Head, Impossible, ListingState, Machine, Pause, Phase, PutState,
+    ResponseTime, Writing,
 };
 use crate::machine::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
 use crate::machine::group::{Damage, Group, Record, RequestKey, read_span};
@@ -16,28 +17,30 @@ use std::time::Duration;
 const FETCHES: usize = 8;
 /// First delay after a failed read of an object, and after a failed listing. Repeated failures increase the delay.
 pub(super) const FETCH_AGAIN: Duration = Duration::from_millis(200);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const LIST_AGAIN: Duration = Duration::from_millis(50);
 /// Largest group number that is accepted. No log reaches this number, and arithmetic on it does not overflow.
 pub(super) const LAST: u64 = 1 << 62;
 /// Limits for fetched groups that are not committed yet: total bytes, and number of groups.
-const HELD: usize = 64 << 20;
-const HELD_GROUPS: usize = 4096;
+const FETCHED_BYTES: usize = 64 << 20;
+const FETCHED_GROUPS: usize = 4096;
 /// Largest number of freshness proofs that are kept until their groups are applied.
-const EVIDENCE: usize = 64;
+const MAX_PROOFS: usize = 64;
 
 /// The group that could be committed next.
 enum Candidate {
     None,
     /// An object with the next number exists, but it may not be the first that was created under this name.
-    Unsure,
+    Unvalidated,
     Certain(Arc<Group>),
 }
 
 impl Machine {
     /// True if the bucket's response is certain to concern the first object created under a name after `committed`.
-    fn counts(&self, answer: Answer) -> bool {
+    fn concerns_first_object(&self, answer: ResponseTime) -> bool {
         let limit = self.settings.recent();
-        self.settled.is_some_and(|at| answer.at.since(at) <= limit) || answer.looks < self.vouched
+        self.fresh_as_of
+            .is_some_and(|at| answer.at.since(at) <= limit)
+            || answer.listings_started < self.validated_before_listing
     }
 
     /// Commits the groups that can be committed, in order.
@@ -51,8 +54,8 @@ impl Machine {
             }
             let group = match self.candidate(next) {
                 Candidate::Certain(group) => group,
-                Candidate::Unsure => {
-                    self.look_after_answers();
+                Candidate::Unvalidated => {
+                    self.list_after_responses();
                     return Ok(());
                 }
                 Candidate::None => return Ok(()),
@@ -64,7 +67,7 @@ impl Machine {
             }
             // If a peer has confirmed this number with this group's writer, that peer has verified the group already.
             let confirmed = self.confirmed.get(&next);
-            let checked = confirmed.map(|author| *author == group.author);
+            let checked = confirmed.map(|writer| *writer == group.writer);
             match checked.or_else(|| self.is_continued(hash)) {
                 Some(true) => self.commit(group, hash)?,
                 Some(false) => {
@@ -84,7 +87,7 @@ impl Machine {
         };
         // If a peer has confirmed this server's own group, that peer has verified it.
         let own =
-            (put.as_ref()).filter(|(group, _)| self.confirmed.get(&next) == Some(&group.author));
+            (put.as_ref()).filter(|(group, _)| self.confirmed.get(&next) == Some(&group.writer));
         let found = own
             .map(|(group, _)| group)
             .or_else(|| self.confirmed_group(next));
@@ -92,30 +95,32 @@ impl Machine {
             return Candidate::Certain(group.clone());
         }
         let mut state = put.as_ref().map(|(_, state)| *state);
-        let mut unsure = false;
+        let mut unvalidated = false;
         if let Some(from) = self.fetched.get(&next) {
             let answer = from.answer;
             match &put {
                 // The object that was read is this server's own group, so the put has succeeded.
-                Some((group, _)) if from.group.author == group.author => {
+                Some((group, _)) if from.group.writer == group.writer => {
                     self.fetched.remove(&next);
                     if !matches!(state, Some(PutState::Unproven(_))) {
                         self.set_put(PutState::Unproven(answer));
                         state = Some(PutState::Unproven(answer));
                     }
                 }
-                _ if self.counts(answer) => return Candidate::Certain(from.group.clone()),
-                _ => unsure = true,
+                _ if self.concerns_first_object(answer) => {
+                    return Candidate::Certain(from.group.clone());
+                }
+                _ => unvalidated = true,
             }
         }
         match (put, state) {
             (Some((group, _)), Some(PutState::Unproven(answer))) => {
-                match self.counts(answer) || planted!(self, NoProof) {
+                match self.concerns_first_object(answer) || planted!(self, NoProof) {
                     true => Candidate::Certain(group),
-                    false => Candidate::Unsure,
+                    false => Candidate::Unvalidated,
                 }
             }
-            _ if unsure => Candidate::Unsure,
+            _ if unvalidated => Candidate::Unvalidated,
             _ => Candidate::None,
         }
     }
@@ -123,10 +128,10 @@ impl Machine {
     /// The group with this number, if another server has confirmed that it is in the log, and the group's writer has
     /// sent it.
     pub(super) fn confirmed_group(&self, number: u64) -> Option<&Arc<Group>> {
-        let author = self.confirmed.get(&number)?;
+        let writer = self.confirmed.get(&number)?;
         self.proposed
             .get(&number)
-            .filter(|group| group.author == *author)
+            .filter(|group| group.writer == *writer)
     }
 
     /// The hash of a candidate for the next group.
@@ -138,27 +143,32 @@ impl Machine {
     }
 
     /// Starts a listing that is newer than the bucket's responses about the next group, unless one is running.
-    fn look_after_answers(&mut self) {
+    fn list_after_responses(&mut self) {
         let of_put = match &self.writing {
             Writing::Put(put) => match put.state {
-                PutState::Unproven(answer) => Some(answer.looks),
+                PutState::Unproven(answer) => Some(answer.listings_started),
                 _ => None,
             },
             Writing::Idle => None,
         };
-        let of_group = self.fetched.get(&self.next()).map(|f| f.answer.looks);
+        let of_group = self
+            .fetched
+            .get(&self.next())
+            .map(|f| f.answer.listings_started);
         let Some(answers) = of_put.max(of_group) else {
             return;
         };
-        let wanted = match self.look {
+        let wanted = match self.listing_state {
             // A failed listing is repeated after a delay.
-            Look::Idle => self.looks <= answers || self.now.since(self.last_look) >= FETCH_AGAIN,
-            Look::Sent(_) => self.looks <= answers,
-            Look::Wanted | Look::SentAndWanted(_) => false,
+            ListingState::Idle => {
+                self.listings_started <= answers || self.now.since(self.last_listing) >= FETCH_AGAIN
+            }
+            ListingState::Sent(_) => self.listings_started <= answers,
+            ListingState::Wanted | ListingState::SentAndWanted(_) => false,
         };
         // While groups are being fetched, wait: one listing afterwards covers all of them.
         if wanted && self.fetching.is_empty() {
-            self.want_look();
+            self.request_listing();
         }
     }
 
@@ -169,7 +179,7 @@ impl Machine {
             return Err(Impossible("a group that is not the next one"));
         }
         let own = match &self.writing {
-            Writing::Put(put) => put.group.author == group.author,
+            Writing::Put(put) => put.group.writer == group.writer,
             Writing::Idle => false,
         };
         let mut again = Vec::new();
@@ -179,9 +189,9 @@ impl Machine {
                 self.head = Head::Published;
             }
         } else {
-            if self.head != Head::Proposed(group.author.clone()) {
-                again = self.fall_back();
-                self.out.push(Action::Lay(group.clone()));
+            if self.head != Head::Proposed(group.writer.clone()) {
+                again = self.roll_back();
+                self.out.push(Action::Apply(group.clone()));
             }
             self.head = match self.pending.is_empty() {
                 true => Head::Published,
@@ -193,28 +203,28 @@ impl Machine {
         let before = self.hashes.get(self.committed);
         self.rooted |= before != 0 && group.previous == Some(before);
         self.committed = number;
-        self.heard = self.heard.max(number);
-        if (self.gap).is_some_and(|gap| gap.is_of_content() && gap.first <= number) {
+        self.newest_known = self.newest_known.max(number);
+        if (self.gap).is_some_and(|gap| gap.has_wrong_object() && gap.first <= number) {
             self.set_gap(None);
         }
         self.out.push(Action::Publish(number));
         for record in &group.records {
-            if own || !planted!(self, KeysForgotten) {
+            if own || !planted!(self, RequestsForgotten) {
                 let known = KnownKey {
                     key: record.key,
                     fingerprint: record.fingerprint,
                     number,
                     report: record.report.clone(),
                 };
-                self.keys.learn(known, self.now);
+                self.keys.remember(known, self.now);
             }
         }
-        self.author = Some(group.author.clone());
+        self.writer = Some(group.writer.clone());
         self.newest_version = group.version();
         self.hashes.push(hash);
         self.forget_groups();
-        self.settle();
-        self.mark();
+        self.use_proofs();
+        self.note_commit_time();
         let wanted = |record: &Record| self.waiting.contains_key(&record.key);
         if own || group.records.iter().any(wanted) {
             self.tell_committed();
@@ -231,7 +241,7 @@ impl Machine {
 
     /// Rolls the head back to the published snapshot. Returns the requests that were evaluated on the head and must be
     /// evaluated again.
-    pub(super) fn fall_back(&mut self) -> Vec<RequestKey> {
+    pub(super) fn roll_back(&mut self) -> Vec<RequestKey> {
         if self.head == Head::Published {
             return Vec::new();
         }
@@ -243,12 +253,12 @@ impl Machine {
                 }
             }
             self.head = Head::Own;
-            self.out.push(Action::Fall);
+            self.out.push(Action::Rollback);
             return Vec::new();
         }
-        self.out.push(Action::Fall);
+        self.out.push(Action::Rollback);
         self.head = Head::Published;
-        self.ahead.clear();
+        self.keys_in_progress.clear();
         let mut keys = Vec::new();
         if let Writing::Put(put) = std::mem::replace(&mut self.writing, Writing::Idle) {
             keys.extend(put.group.records.iter().map(|r| r.key));
@@ -260,12 +270,12 @@ impl Machine {
 
     /// Applies another server's proposed group for the next number to the head, unless this server has evaluated
     /// updates on the head.
-    pub(super) fn lay_proposed(&mut self) {
+    pub(super) fn apply_proposed(&mut self) {
         if self.head == Head::Published
             && let Some(group) = self.proposed.get(&self.next())
         {
-            self.head = Head::Proposed(group.author.clone());
-            self.out.push(Action::Lay(group.clone()));
+            self.head = Head::Proposed(group.writer.clone());
+            self.out.push(Action::Apply(group.clone()));
             if planted!(self, ProposedIsRead) {
                 self.out.push(Action::Publish(group.number));
             }
@@ -273,117 +283,128 @@ impl Machine {
     }
 
     /// Records that a group with this number exists.
-    pub(super) fn hear(&mut self, number: u64) {
+    pub(super) fn note_exists(&mut self, number: u64) {
         if number <= LAST {
-            self.heard = self.heard.max(number);
+            self.newest_known = self.newest_known.max(number);
         }
     }
 
     /// Records a freshness proof: no group after `number` existed at time `at`.
-    pub(super) fn witness(&mut self, at: Time, number: u64) {
+    pub(super) fn add_proof(&mut self, at: Time, number: u64) {
         if number > LAST {
             return;
         }
-        self.hear(number);
+        self.note_exists(number);
         // An earlier process of this server may have known of later groups than this process, and may have acknowledged
         // updates because it knew of them. So proofs from before the start do not count.
         if at < self.began {
             return;
         }
         // Proofs are kept in ascending order of time. An older proof for a later group adds no information.
-        if self.evidence.back().is_some_and(|(last, _)| *last >= at) {
+        if self
+            .freshness_proofs
+            .back()
+            .is_some_and(|(last, _)| *last >= at)
+        {
             if number <= self.committed {
-                self.settled = self.settled.max(Some(at));
+                self.fresh_as_of = self.fresh_as_of.max(Some(at));
             }
             return;
         }
-        if self.evidence.len() == EVIDENCE {
-            self.evidence.pop_back();
+        if self.freshness_proofs.len() == MAX_PROOFS {
+            self.freshness_proofs.pop_back();
         }
-        self.evidence.push_back((at, number));
-        self.settle();
+        self.freshness_proofs.push_back((at, number));
+        self.use_proofs();
     }
 
-    fn settle(&mut self) {
+    fn use_proofs(&mut self) {
         let committed = self.committed;
-        self.evidence.retain(|(at, number)| {
+        self.freshness_proofs.retain(|(at, number)| {
             if *number <= committed {
-                self.settled = self.settled.max(Some(*at));
+                self.fresh_as_of = self.fresh_as_of.max(Some(*at));
             }
             *number > committed
         });
     }
 
     /// Time of the latest freshness proof, for any group number.
-    pub(super) fn newest_evidence(&self) -> Option<Time> {
-        self.settled.max(self.evidence.back().map(|(at, _)| *at))
+    pub(super) fn newest_proof(&self) -> Option<Time> {
+        self.fresh_as_of
+            .max(self.freshness_proofs.back().map(|(at, _)| *at))
     }
 
     /// Requests a listing. The listing starts now, or after the running one, or after the delay that follows a failure.
-    pub(super) fn want_look(&mut self) {
-        self.look = match self.look {
-            Look::Idle | Look::Wanted if !self.look_pause.is_over(self.now) => Look::Wanted,
-            Look::Idle | Look::Wanted => {
-                self.looks += 1;
-                self.last_look = self.now;
+    pub(super) fn request_listing(&mut self) {
+        self.listing_state = match self.listing_state {
+            ListingState::Idle | ListingState::Wanted if !self.listing_pause.is_over(self.now) => {
+                ListingState::Wanted
+            }
+            ListingState::Idle | ListingState::Wanted => {
+                self.listings_started += 1;
+                self.last_listing = self.now;
                 let (after, all) = self.listing_range();
                 self.out.push(Action::List {
-                    look: self.looks,
+                    listing_id: self.listings_started,
                     after,
                     all,
                 });
-                Look::Sent(Asked {
+                ListingState::Sent(Asked {
                     begun: self.now,
                     after,
                     all,
-                    known: self.heard,
+                    known: self.newest_known,
                 })
             }
-            Look::Sent(asked) | Look::SentAndWanted(asked) => Look::SentAndWanted(asked),
+            ListingState::Sent(asked) | ListingState::SentAndWanted(asked) => {
+                ListingState::SentAndWanted(asked)
+            }
         };
     }
 
     /// Requests a listing if the freshness proof is too old.
-    pub(super) fn look_if_due(&mut self) {
+    pub(super) fn list_if_due(&mut self) {
         let writer = self
-            .author
+            .writer
             .as_ref()
             .is_none_or(|a| a.server == self.me.server);
         let limit = match writer {
             true => self.settings.prove_every,
             false => self.settings.list_after,
         };
-        let old = (self.newest_evidence()).is_none_or(|at| self.now.since(at) >= limit);
-        let pause = self.now.since(self.last_look) >= self.settings.list_every;
+        let old = (self.newest_proof()).is_none_or(|at| self.now.since(at) >= limit);
+        let pause = self.now.since(self.last_listing) >= self.settings.list_every;
         let due = old || self.audit_is_due();
-        if due && pause && self.look == Look::Idle && self.phase != Phase::Closed {
-            self.want_look();
+        if due && pause && self.listing_state == ListingState::Idle && self.phase != Phase::Closed {
+            self.request_listing();
         }
     }
 
-    pub(super) fn listed(&mut self, look: u64, listing: Option<Listing>) {
-        let (asked, wanted) = match self.look {
-            Look::Sent(asked) if look == self.looks => (asked, false),
-            Look::SentAndWanted(asked) if look == self.looks => (asked, true),
+    pub(super) fn listed(&mut self, listing_id: u64, listing: Option<Listing>) {
+        let (asked, wanted) = match self.listing_state {
+            ListingState::Sent(asked) if listing_id == self.listings_started => (asked, false),
+            ListingState::SentAndWanted(asked) if listing_id == self.listings_started => {
+                (asked, true)
+            }
             _ => return,
         };
-        self.look = Look::Idle;
+        self.listing_state = ListingState::Idle;
         match listing {
             Some(listing) => {
-                self.look_pause = Pause::default();
-                self.learn_listing(look, asked, &listing);
+                self.listing_pause = Pause::default();
+                self.learn_listing(listing_id, asked, &listing);
             }
             None => {
-                self.look_pause.begin(self.now, LOOK_AGAIN);
-                self.look_failed(look, asked.begun);
+                self.listing_pause.begin(self.now, LIST_AGAIN);
+                self.listing_failed(listing_id, asked.begun);
             }
         }
         if wanted {
-            self.want_look();
+            self.request_listing();
         }
     }
 
-    fn learn_listing(&mut self, look: u64, asked: Asked, listing: &Listing) {
+    fn learn_listing(&mut self, listing_id: u64, asked: Asked, listing: &Listing) {
         let epoch = self.epoch;
         let names = |of: &[String]| -> Vec<Name> {
             let names = of.iter().filter_map(|text| Name::parse(epoch, text));
@@ -409,19 +430,19 @@ impl Machine {
                 self.phase = Phase::Following;
             }
             Phase::Following => {}
-            Phase::Closed | Phase::Downloading | Phase::Again => return,
+            Phase::Closed | Phase::Downloading | Phase::DownloadFailed => return,
         }
         let limit = self.settings.proof();
-        let stale = self.settled.is_none_or(|at| self.now.since(at) > limit);
+        let stale = self.fresh_as_of.is_none_or(|at| self.now.since(at) > limit);
         let second = self.bases.second;
         if stale && second.is_some_and(|second| second > self.committed) {
             return self.download();
         }
         if let Some(tail) = self.check_listing(asked, &names(&listing.log)) {
-            self.vouched = look;
+            self.validated_before_listing = listing_id;
             if !self.gap_blocks_reads() {
-                self.witness(asked.begun, tail);
-                self.looked(look, tail);
+                self.add_proof(asked.begun, tail);
+                self.listing_succeeded(listing_id, tail);
             }
         }
     }
@@ -440,17 +461,17 @@ impl Machine {
         let mut number = self.next();
         // A group can be committed only once its successor was fetched, so at least two groups must be fetched, however
         // large.
-        let last = match held > HELD || self.fetched.len() > HELD_GROUPS {
+        let last = match held > FETCHED_BYTES || self.fetched.len() > FETCHED_GROUPS {
             true => number.saturating_add(1),
             false => u64::MAX - 1,
         };
         let last = match self.gap {
-            Some(gap) if !gap.is_of_content() && !gap.applied => {
+            Some(gap) if !gap.has_wrong_object() && !gap.applied => {
                 last.min(gap.first.saturating_sub(1))
             }
             _ => last,
         };
-        while number <= self.heard.min(last) && self.fetching.len() < most {
+        while number <= self.newest_known.min(last) && self.fetching.len() < most {
             if self.confirmed_group(number).is_some() || self.fetched.contains_key(&number) {
                 number += 1;
                 continue;
@@ -492,8 +513,8 @@ impl Machine {
                     self.absent.insert(number);
                     // The group is known to exist, so its object was trimmed or lost. From now on, responses must be
                     // validated by a new listing.
-                    self.settled = None;
-                    self.want_look();
+                    self.fresh_as_of = None;
+                    self.request_listing();
                 }
                 return;
             }
@@ -550,11 +571,11 @@ impl Machine {
         if self.phase == Phase::Downloading {
             return;
         }
-        let _ = self.fall_back();
+        let _ = self.roll_back();
         self.phase = Phase::Downloading;
-        self.settled = None;
+        self.fresh_as_of = None;
         self.queue.clear();
-        self.unheard.clear();
+        self.unacknowledged.clear();
         let keys: Vec<_> = self.waiting.keys().copied().collect();
         for key in keys {
             self.finish(key, Outcome::Unknown);
@@ -569,7 +590,7 @@ impl Machine {
         match base {
             Some(base) if (self.committed..=LAST).contains(&base.number) => {
                 (self.phase, self.empty) = (Phase::Following, false);
-                if planted!(self, KeysForgotten) {
+                if planted!(self, RequestsForgotten) {
                     self.start_from(Base {
                         keys: Vec::new(),
                         ..base
@@ -580,9 +601,9 @@ impl Machine {
                 // The base certainly belongs to this log. The object of the base's last group may not: a late put may
                 // have created it under the name of a lost group.
                 self.rooted = true;
-                self.want_look();
+                self.request_listing();
             }
-            _ => self.phase = Phase::Again,
+            _ => self.phase = Phase::DownloadFailed,
         }
     }
 
@@ -595,6 +616,6 @@ impl Machine {
             true => Phase::Empty,
             false => Phase::Following,
         };
-        self.want_look();
+        self.request_listing();
     }
 }

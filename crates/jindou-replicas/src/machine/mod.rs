@@ -1,48 +1,48 @@
 //! The protocol's state machine: `(event, now) → actions`.
 //!
 //! `committed` is the newest group of the contiguous prefix of the log that is known to be in the bucket; the published
-//! snapshot is always the one after that group. `heard` is the highest group number that any server or listing has
-//! mentioned. Three values, all by this server's clock, describe how fresh this knowledge is:
+//! snapshot is always the one after that group. `newest_known` is the highest group number that any server or listing
+//! has mentioned. Three values, all by this server's clock, describe how fresh this knowledge is:
 //!
-//! - `evidence` is a list of freshness proofs `(at, number)`: no group after `number` existed at time `at`. A listing
-//!   proves this for the time at which the listing began, and a successful put for the time at which the put began. A
-//!   heartbeat proves it for the time of this server's clock that the heartbeat echoes, minus the age of the sender's
-//!   own proof. So clocks of different servers are never compared, and a message that was buffered while a server was
-//!   paused proves nothing about later times.
-//! - `settled` ("fresh as of") is the time of the latest proof for `committed` or an earlier number. The staleness of
-//!   reads is measured from it. All groups after `committed` were created later than `settled`. No group younger than
-//!   `keep` is trimmed. So within an eighth of `keep` after `settled`, the bucket's responses about those groups
-//!   concern the first object created under each name.
-//! - `vouched` validates responses after that period, when a name may have been trimmed and created again. A response
-//!   is validated by a listing of the bases that begins after it. Trimming goes up to the second newest base; so if
-//!   that base is not after `committed`, no group after `committed` was ever trimmed, and the response is valid.
-//!   Otherwise the store is replaced by the newest base.
+//! - `freshness_proofs` is a list of freshness proofs `(at, number)`: no group after `number` existed at time `at`. A
+//!   listing proves this for the time at which the listing began, and a successful put for the time at which the put
+//!   began. A heartbeat proves it for the time of this server's clock that the heartbeat echoes, minus the age of the
+//!   sender's own proof. So clocks of different servers are never compared, and a message that was buffered while a
+//!   server was paused proves nothing about later times.
+//! - `fresh_as_of` ("fresh as of") is the time of the latest proof for `committed` or an earlier number. The staleness
+//!   of reads is measured from it. All groups after `committed` were created later than `fresh_as_of`. No group younger
+//!   than `keep` is trimmed. So within an eighth of `keep` after `fresh_as_of`, the bucket's responses about those
+//!   groups concern the first object created under each name.
+//! - `validated_before_listing` validates responses after that period, when a name may have been trimmed and created
+//!   again. A response is validated by a listing of the bases that begins after it. Trimming goes up to the second
+//!   newest base; so if that base is not after `committed`, no group after `committed` was ever trimmed, and the
+//!   response is valid. Otherwise the store is replaced by the newest base.
 
 pub(crate) mod event;
 mod gaps;
 pub(crate) mod group;
-mod keeping;
 mod log;
 pub(crate) mod names;
 mod peers;
 mod reads;
+mod retention;
 pub(crate) mod settings;
 mod state;
 mod writing;
 
 pub use event::{
-    Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, Gap, KnownKey,
-    Listing, LostObject, Message, Outcome, Problem, PutResult, Refusal,
+    Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, Gap,
+    GroupObjectState, KnownKey, Listing, Message, Outcome, Problem, PutResult, Refusal,
 };
 pub use group::{
-    Author, Blob, Damage, GROUP_VERSION, Group, Record, Request, RequestKey, ServerName, read_span,
+    Blob, Damage, GROUP_VERSION, Group, Record, Request, RequestKey, ServerName, Writer, read_span,
     write_span,
 };
 pub use names::Name;
 pub use settings::{Settings, Time};
 use state::{
-    Answer, Bases, FromBucket, Head, Look, Pause, Peer, Phase, Put, PutState, Stage, Waiting,
-    Writing,
+    Bases, FromBucket, Head, ListingState, Pause, Peer, Phase, Put, PutState, ResponseTime, Stage,
+    Waiting, Writing,
 };
 
 #[cfg(any(test, feature = "testing"))]
@@ -84,7 +84,7 @@ pub struct Machine {
     settings: Settings,
     /// The store's id epoch, part of object names and groups.
     epoch: u64,
-    me: Author,
+    me: Writer,
     random: u64,
     /// Time at which this process started.
     began: Time,
@@ -95,7 +95,7 @@ pub struct Machine {
     running: Duration,
     next_beat: Time,
     next_scan: Time,
-    gathering: writing::Gathering,
+    batching: writing::Batching,
     pauses: writing::Pauses,
     draining: bool,
 
@@ -106,18 +106,18 @@ pub struct Machine {
     empty: bool,
     committed: u64,
     /// Writer of group `committed`, if known. Updates are forwarded to this server.
-    author: Option<Author>,
+    writer: Option<Writer>,
     /// Format version of group `committed`.
     newest_version: u32,
     /// The newest group version that every listed server can read.
     format: u32,
-    hashes: keeping::Hashes,
-    heard: u64,
+    hashes: retention::Hashes,
+    newest_known: u64,
     head: Head,
     /// Groups after `committed` that their writers have announced by message before the put completed.
     proposed: BTreeMap<u64, Arc<Group>>,
     /// Groups after `committed` that other servers have reported as committed, with their writers.
-    confirmed: BTreeMap<u64, Author>,
+    confirmed: BTreeMap<u64, Writer>,
     /// Groups after `committed` that were fetched from the bucket.
     fetched: BTreeMap<u64, FromBucket>,
     fetching: BTreeSet<Fetch>,
@@ -132,16 +132,16 @@ pub struct Machine {
     /// True once group `started_at` was found in the log or in a base.
     rooted: bool,
     next_audit: Time,
-    evidence: VecDeque<(Time, u64)>,
-    settled: Option<Time>,
-    look: Look,
-    look_pause: Pause,
+    freshness_proofs: VecDeque<(Time, u64)>,
+    fresh_as_of: Option<Time>,
+    listing_state: ListingState,
+    listing_pause: Pause,
     /// Number of listings started so far.
-    looks: u64,
-    last_look: Time,
+    listings_started: u64,
+    last_listing: Time,
     /// A response is valid if it was received before this many listings had started: it then concerns the first object
     /// created under its name.
-    vouched: u64,
+    validated_before_listing: u64,
     bases: Bases,
 
     writing: Writing,
@@ -150,16 +150,16 @@ pub struct Machine {
     /// Updates that the driver evaluates, in order of evaluation, with their tickets.
     evaluating: VecDeque<(u64, Request)>,
     /// Keys of the requests in `writing`, `pending` and `evaluating`, including those whose clients no longer wait.
-    ahead: BTreeSet<RequestKey>,
-    tickets: u64,
+    keys_in_progress: BTreeSet<RequestKey>,
+    last_ticket: u64,
     queue: VecDeque<RequestKey>,
     waiting: BTreeMap<RequestKey, Waiting>,
     /// Requests to answer once every counted server has acknowledged this group number, in ascending order.
-    unheard: BTreeSet<(u64, RequestKey)>,
-    keys: keeping::Keys,
-    marks: VecDeque<(Time, u64)>,
+    unacknowledged: BTreeSet<(u64, RequestKey)>,
+    keys: retention::Keys,
+    commit_times: VecDeque<(Time, u64)>,
     /// The newest group that has been known for at least `keep`; trimming goes up to this group.
-    old: u64,
+    trimmable: u64,
     trimmed: u64,
     span: (u64, usize),
 
@@ -172,7 +172,7 @@ pub struct Machine {
 impl Machine {
     /// Creates a machine for the log with this id epoch. `seed` should be random. `me.start` must be random and
     /// constant for this run.
-    pub fn new(settings: Settings, epoch: u64, me: Author, seed: u64, now: Time) -> Self {
+    pub fn new(settings: Settings, epoch: u64, me: Writer, seed: u64, now: Time) -> Self {
         Self {
             settings,
             epoch,
@@ -184,18 +184,18 @@ impl Machine {
             running: Duration::ZERO,
             next_beat: now,
             next_scan: now,
-            gathering: writing::Gathering::default(),
+            batching: writing::Batching::default(),
             pauses: writing::Pauses::default(),
             draining: false,
             phase: Phase::Closed,
             needs_base: false,
             empty: false,
             committed: 0,
-            author: None,
+            writer: None,
             newest_version: 1,
             format: 1,
-            hashes: keeping::Hashes::default(),
-            heard: 0,
+            hashes: retention::Hashes::default(),
+            newest_known: 0,
             head: Head::Published,
             proposed: BTreeMap::new(),
             confirmed: BTreeMap::new(),
@@ -208,25 +208,25 @@ impl Machine {
             started_at: 0,
             rooted: false,
             next_audit: now,
-            evidence: VecDeque::new(),
-            settled: None,
-            look: Look::Idle,
-            look_pause: Pause::default(),
-            looks: 0,
-            last_look: now,
-            vouched: 0,
+            freshness_proofs: VecDeque::new(),
+            fresh_as_of: None,
+            listing_state: ListingState::Idle,
+            listing_pause: Pause::default(),
+            listings_started: 0,
+            last_listing: now,
+            validated_before_listing: 0,
             bases: Bases::default(),
             writing: Writing::Idle,
             pending: VecDeque::new(),
             evaluating: VecDeque::new(),
-            ahead: BTreeSet::new(),
-            tickets: 0,
+            keys_in_progress: BTreeSet::new(),
+            last_ticket: 0,
             queue: VecDeque::new(),
             waiting: BTreeMap::new(),
-            unheard: BTreeSet::new(),
-            keys: keeping::Keys::default(),
-            marks: VecDeque::new(),
-            old: 0,
+            unacknowledged: BTreeSet::new(),
+            keys: retention::Keys::default(),
+            commit_times: VecDeque::new(),
+            trimmable: 0,
             trimmed: 0,
             span: (1, 0),
             peers: BTreeMap::new(),
@@ -257,22 +257,27 @@ impl Machine {
 
     /// True if acknowledgements currently wait for all known servers.
     pub fn counts_all(&self) -> bool {
-        self.peers.values().all(|peer| self.counted(peer))
+        self.peers
+            .values()
+            .all(|peer| self.awaits_acknowledgements(peer))
     }
 
     /// Number of other servers that acknowledgements wait for.
     pub fn in_contact(&self) -> usize {
-        self.peers.values().filter(|p| self.counted(p)).count()
+        self.peers
+            .values()
+            .filter(|p| self.awaits_acknowledgements(p))
+            .count()
     }
 
     /// The highest group number known to exist.
-    pub fn heard(&self) -> u64 {
-        self.heard
+    pub fn newest_known(&self) -> u64 {
+        self.newest_known
     }
 
     /// Time of the latest proof that the published snapshot was the newest; zero if there was none.
-    pub fn settled(&self) -> Time {
-        self.settled.unwrap_or_default()
+    pub fn fresh_as_of(&self) -> Time {
+        self.fresh_as_of.unwrap_or_default()
     }
 
     /// The newest base in the bucket, according to the last listing.
@@ -282,15 +287,15 @@ impl Machine {
 
     /// The server that wrote the newest published group. Updates are forwarded to it.
     pub fn writer(&self) -> Option<&ServerName> {
-        self.author.as_ref().map(|author| &author.server)
+        self.writer.as_ref().map(|writer| &writer.server)
     }
 
     /// True if a query with the default consistency would be answered without waiting.
     pub fn is_ready(&self, now: Time) -> bool {
         self.phase == Phase::Following
-            && self.committed >= self.heard
+            && self.committed >= self.newest_known
             && !self.gap_blocks_reads()
-            && (self.settled).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
+            && (self.fresh_as_of).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
     }
 
     /// True while the folder is empty and the bucket has no base to fill it from.
@@ -300,13 +305,13 @@ impl Machine {
 
     /// True while the store is being replaced by the newest base.
     pub fn is_downloading(&self) -> bool {
-        matches!(self.phase, Phase::Downloading | Phase::Again)
+        matches!(self.phase, Phase::Downloading | Phase::DownloadFailed)
     }
 
     /// Time of the latest freshness proof, whether or not its group has been applied here; `None` before the first
     /// proof.
     pub fn informed(&self) -> Option<Time> {
-        self.newest_evidence()
+        self.newest_proof()
     }
 
     /// Makes the machine send heartbeats with the next event. Drivers call this when the first message of a new process
@@ -319,10 +324,10 @@ impl Machine {
     /// `None` if they would have to wait now.
     pub fn fresh_until(&self) -> Option<Time> {
         let there = self.phase == Phase::Following
-            && self.committed >= self.heard
+            && self.committed >= self.newest_known
             && !self.gap_blocks_reads();
-        let settled = self.settled.filter(|_| there)?;
-        Some(settled.after(self.settings.find_out))
+        let fresh_as_of = self.fresh_as_of.filter(|_| there)?;
+        Some(fresh_as_of.after(self.settings.staleness_while_available))
     }
 
     /// Time by which [`Event::Wake`] must be handled if no other event arrives.
@@ -331,15 +336,15 @@ impl Machine {
         let busy = !self.waiting.is_empty()
             || !self.reads.is_empty()
             || writes
-            || matches!(self.phase, Phase::Again)
-            || self.committed < self.heard;
-        let gathers = matches!(self.writing, Writing::Idle) && !self.pending.is_empty();
-        let next = match self.look {
-            Look::Wanted => self.next_beat.min(self.look_pause.until),
+            || matches!(self.phase, Phase::DownloadFailed)
+            || self.committed < self.newest_known;
+        let is_batching = matches!(self.writing, Writing::Idle) && !self.pending.is_empty();
+        let next = match self.listing_state {
+            ListingState::Wanted => self.next_beat.min(self.listing_pause.until),
             _ => self.next_beat,
         };
         match busy {
-            true if gathers => next.min(self.next_scan).min(self.gathering.until),
+            true if is_batching => next.min(self.next_scan).min(self.batching.until),
             true => next.min(self.next_scan),
             false => next,
         }
@@ -370,19 +375,19 @@ impl Machine {
             Event::Opened(base) => self.opened(base)?,
             Event::Downloaded(base) => self.downloaded(base),
             Event::NoBase => self.no_base(),
-            Event::Peers(names) => self.know(names),
+            Event::Peers(names) => self.set_servers(names),
             Event::Format(version) => self.format = version,
-            Event::Known(number) => self.hear(number),
+            Event::Known(number) => self.note_exists(number),
             Event::Update(request, body) => self.asked(request, body, None),
             Event::Evaluated(ticket, evaluation) => self.evaluated(ticket, evaluation)?,
             Event::Read(read, consistency) => self.read(read, consistency),
             Event::Put(number, attempt, result) => self.put_returned(number, attempt, result),
-            Event::Listed(look, listing) => self.listed(look, listing),
+            Event::Listed(listing_id, listing) => self.listed(listing_id, listing),
             Event::Fetched(fetch, fetched) => self.got(fetch, fetched),
             Event::Received(from, message) => self.received(from, message),
             Event::Disconnected(peer) => self.disconnected(&peer),
             Event::Merged(number) => self.merged(number),
-            Event::Uploaded(_) => self.want_look(),
+            Event::Uploaded(_) => self.request_listing(),
             Event::Drain => self.drain(),
             Event::Wake => {}
         }
@@ -391,8 +396,8 @@ impl Machine {
 
     /// Performs all actions that are due by the clock.
     fn regularly(&mut self) -> Result<(), Impossible> {
-        if self.look == Look::Wanted {
-            self.want_look();
+        if self.listing_state == ListingState::Wanted {
+            self.request_listing();
         }
         if self.now >= self.next_scan {
             self.next_scan = self.now.after(SCAN);
@@ -400,15 +405,15 @@ impl Machine {
             if self.gap.is_none() || planted!(self, WriterTrustsGap) {
                 self.scan_put();
             }
-            if self.phase == Phase::Again {
+            if self.phase == Phase::DownloadFailed {
                 self.download();
             }
         }
         if self.now >= self.next_beat {
             self.next_beat = self.now.after(self.settings.beat);
             self.beat();
-            self.look_if_due();
-            self.keys.forget(self.now, self.settings.keys_for);
+            self.list_if_due();
+            self.keys.expire(self.now, self.settings.keys_for);
             self.trim();
         }
         Ok(())
@@ -418,7 +423,7 @@ impl Machine {
     fn proceed(&mut self) -> Result<(), Impossible> {
         if self.phase == Phase::Following {
             self.advance()?;
-            self.lay_proposed();
+            self.apply_proposed();
             self.fetch();
             if self.gap.is_none() || planted!(self, WriterTrustsGap) {
                 self.evaluate_next();
@@ -427,7 +432,7 @@ impl Machine {
                 self.refuse_updates();
             }
         }
-        self.answer_heard();
+        self.acknowledge();
         self.serve();
         Ok(())
     }
@@ -449,7 +454,7 @@ impl Machine {
                 Phase::Empty
             }
         };
-        self.want_look();
+        self.request_listing();
         Ok(())
     }
 
@@ -459,15 +464,15 @@ impl Machine {
         self.started_at = base.number;
         self.rooted = base.number == 0;
         self.gap = None;
-        self.heard = self.heard.max(base.number);
-        self.author = None;
+        self.newest_known = self.newest_known.max(base.number);
+        self.writer = None;
         self.hashes.restart(base.number, base.hash);
         self.span = (base.number.saturating_add(1), 0);
         for known in base.keys {
-            self.keys.learn(known, self.now);
+            self.keys.remember(known, self.now);
         }
         self.forget_groups();
-        self.mark();
+        self.note_commit_time();
     }
 
     /// Drops the groups up to `committed` that were waiting to be applied.
@@ -484,10 +489,10 @@ impl Machine {
         self.committed.saturating_add(1)
     }
 
-    fn answer(&self) -> Answer {
-        Answer {
+    fn answer(&self) -> ResponseTime {
+        ResponseTime {
             at: self.now,
-            looks: self.looks,
+            listings_started: self.listings_started,
         }
     }
 

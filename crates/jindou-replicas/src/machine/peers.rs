@@ -6,19 +6,20 @@ use crate::machine::group::{RequestKey, ServerName};
 
 impl Machine {
     /// True if a message from the server arrived recently.
-    pub(super) fn lives(&self, peer: &Peer) -> bool {
-        (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.silence)
+    pub(super) fn is_alive(&self, peer: &Peer) -> bool {
+        (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.forward_timeout)
     }
 
     /// True if acknowledgements wait for the server: messages have recently passed in both directions.
-    pub(super) fn counted(&self, peer: &Peer) -> bool {
-        (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.counted)
-            && (peer.round).is_some_and(|at| self.now.since(at) <= self.settings.round)
+    pub(super) fn awaits_acknowledgements(&self, peer: &Peer) -> bool {
+        (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.ack_timeout)
+            && (peer.last_round_trip)
+                .is_some_and(|at| self.now.since(at) <= self.settings.round_trip_timeout)
     }
 
     /// Updates the known servers from a list. Servers that are not on the list and are silent are dropped.
-    pub(super) fn know(&mut self, names: Vec<ServerName>) {
-        let (now, silence) = (self.now, self.settings.silence);
+    pub(super) fn set_servers(&mut self, names: Vec<ServerName>) {
+        let (now, silence) = (self.now, self.settings.forward_timeout);
         self.peers.retain(|name, peer| {
             names.contains(name) || peer.last.is_some_and(|at| now.since(at) <= silence)
         });
@@ -33,7 +34,7 @@ impl Machine {
     pub(super) fn disconnected(&mut self, name: &ServerName) {
         if let Some(peer) = self.peers.get_mut(name) {
             peer.last = None;
-            peer.round = None;
+            peer.last_round_trip = None;
             self.scan_updates();
         }
     }
@@ -53,8 +54,8 @@ impl Machine {
                 clock: self.now,
                 echo,
                 committed: self.committed,
-                heard: self.heard,
-                age: self.settled.map(|at| self.now.since(at)),
+                newest_known: self.newest_known,
+                age: self.fresh_as_of.map(|at| self.now.since(at)),
                 draining: self.draining || self.phase != Phase::Following,
             };
             self.send(&name, Message::Beat(beat));
@@ -72,28 +73,30 @@ impl Machine {
             Message::Beat(beat) => self.beaten(&from, &beat),
             Message::Proposed(group) => {
                 let near = self.next()..self.next().saturating_add(PROPOSALS);
-                if near.contains(&group.number) && group.author.server == from {
+                if near.contains(&group.number) && group.writer.server == from {
                     self.proposed.insert(group.number, group);
                 }
             }
-            Message::Committed(number, author) => {
-                self.hear(number);
-                if let Some(author) = author
+            Message::Committed(number, writer) => {
+                self.note_exists(number);
+                if let Some(writer) = writer
                     && (self.next()..self.next().saturating_add(PROPOSALS)).contains(&number)
                 {
-                    self.confirmed.insert(number, author);
+                    self.confirmed.insert(number, writer);
                 }
-                self.send(&from, Message::Heard(number));
+                self.send(&from, Message::Acknowledged(number));
             }
-            Message::Heard(number) => {
-                peer.heard = peer.heard.max(number);
-                peer.round = peer.round.max(Some(now).filter(|_| peer.clock.is_some()));
+            Message::Acknowledged(number) => {
+                peer.newest_known = peer.newest_known.max(number);
+                peer.last_round_trip = peer
+                    .last_round_trip
+                    .max(Some(now).filter(|_| peer.clock.is_some()));
             }
             Message::Forward(request, body, echo) => self.forwarded(from, request, body, echo),
             Message::Outcome(key, outcome) => self.outcome(&from, key, outcome),
-            Message::NotHere(key, committed, draining) => {
+            Message::NotWriter(key, committed, draining) => {
                 peer.draining |= draining;
-                self.not_here(&from, key, committed);
+                self.not_writer(&from, key, committed);
             }
         }
     }
@@ -120,52 +123,58 @@ impl Machine {
             start: beat.start,
             clock: beat.clock,
         });
-        peer.heard = peer.heard.max(beat.heard);
+        peer.newest_known = peer.newest_known.max(beat.newest_known);
         peer.draining = beat.draining;
-        peer.round = peer.round.max(echo.map(|echo| echo.clock));
-        self.hear(beat.committed.max(beat.heard));
-        let sent = match planted!(self, BeatsAreFresh) {
+        peer.last_round_trip = peer.last_round_trip.max(echo.map(|echo| echo.clock));
+        self.note_exists(beat.committed.max(beat.newest_known));
+        let sent = match planted!(self, HeartbeatFreshOnArrival) {
             true => Some(self.now),
             false => echo.map(|echo| echo.clock),
         };
         if let (Some(sent), Some(age)) = (sent, beat.age) {
             // Increase the age by an eighth, because the sender's clock may be slower than this server's.
-            self.witness(sent.before(age.saturating_add(age / 8)), beat.committed);
+            self.add_proof(sent.before(age.saturating_add(age / 8)), beat.committed);
         }
     }
 
     /// Handles the commit of the group that contains this request.
     pub(super) fn is_committed(&mut self, key: RequestKey, number: u64) {
-        self.ahead.remove(&key);
+        self.keys_in_progress.remove(&key);
         let Some(waiting) = self.waiting.get_mut(&key) else {
             return;
         };
         waiting.stage = Stage::Committed;
-        self.unheard.insert((number, key));
+        self.unacknowledged.insert((number, key));
     }
 
     /// Reports the newest committed group to the servers that have not acknowledged it. The group's writer may have
     /// crashed before it reported the group to all of them.
     pub(super) fn tell_committed(&mut self) {
-        let (number, author) = (self.committed, self.author.clone());
+        let (number, writer) = (self.committed, self.writer.clone());
         let names: Vec<_> = (self.peers.iter())
-            .filter(|(_, peer)| peer.heard < number)
+            .filter(|(_, peer)| peer.newest_known < number)
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
-            self.send(&name, Message::Committed(number, author.clone()));
+            self.send(&name, Message::Committed(number, writer.clone()));
         }
     }
 
     /// Acknowledges updates whose group every counted server has acknowledged.
-    pub(super) fn answer_heard(&mut self) {
-        while let Some((number, key)) = self.unheard.first().copied() {
-            let counted = self.peers.values().filter(|peer| self.counted(peer));
-            let heard = counted.map(|peer| peer.heard).min().unwrap_or(u64::MAX);
-            if heard < number && !planted!(self, AnsweredUnheard) {
+    pub(super) fn acknowledge(&mut self) {
+        while let Some((number, key)) = self.unacknowledged.first().copied() {
+            let counted = self
+                .peers
+                .values()
+                .filter(|peer| self.awaits_acknowledgements(peer));
+            let newest_known = counted
+                .map(|peer| peer.newest_known)
+                .min()
+                .unwrap_or(u64::MAX);
+            if newest_known < number && !planted!(self, AcknowledgedUnconfirmed) {
                 return;
             }
-            self.unheard.pop_first();
+            self.unacknowledged.pop_first();
             if let Some(known) = self.keys.get(key) {
                 let outcome = Outcome::Done {
                     number,

@@ -1,6 +1,6 @@
 //! Queries: they wait until the published snapshot is fresh enough for their consistency.
 
-use super::{Look, Machine, Phase, planted};
+use super::{ListingState, Machine, Phase, planted};
 use crate::machine::event::{Action, Consistency, Refusal};
 use crate::machine::settings::Time;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(super) struct Waiting {
     read: u64,
     asked: Time,
     /// [`Machine::running`] at the time when the query arrived.
-    began: Duration,
+    running_when_asked: Duration,
     /// Lowest snapshot number from which the query may be answered.
     number: u64,
     need: Need,
@@ -26,7 +26,7 @@ enum Need {
     /// A recent enough freshness proof.
     Recent(Listed),
     /// The result of the listing with this number, or of a later listing.
-    Look(u64),
+    Listing(u64),
 }
 
 /// Result of the listings since a query arrived. The failure of a listing that started before the query arrived is
@@ -43,40 +43,43 @@ enum Listed {
 impl Machine {
     pub(super) fn read(&mut self, read: u64, consistency: Consistency) {
         if consistency == Consistency::Any && self.phase == Phase::Following {
-            return self.out.push(Action::Serve(read));
+            return self.out.push(Action::AnswerRead(read));
         }
-        let heard = match planted!(self, HeardIsApplied) {
+        let newest_known = match planted!(self, ReadsIgnoreKnownGroups) {
             true => 0,
-            false => self.heard,
+            false => self.newest_known,
         };
         let (number, need) = match consistency {
             Consistency::Any => (0, Need::Nothing),
-            Consistency::Default => (heard, Need::Recent(Listed::NotYet)),
-            Consistency::AtLeast(number) => (heard.max(number), Need::Recent(Listed::NotYet)),
+            Consistency::Default => (newest_known, Need::Recent(Listed::NotYet)),
+            Consistency::AtLeast(number) => {
+                (newest_known.max(number), Need::Recent(Listed::NotYet))
+            }
             Consistency::Strict => {
-                let sent = planted!(self, StrictLooksBefore) && self.look != Look::Idle;
-                let look = self.looks + u64::from(!sent);
+                let sent = planted!(self, StrictUsesEarlierListing)
+                    && self.listing_state != ListingState::Idle;
+                let listing_id = self.listings_started + u64::from(!sent);
                 if self.phase != Phase::Closed && !sent {
-                    self.want_look();
+                    self.request_listing();
                 }
-                (heard, Need::Look(look))
+                (newest_known, Need::Listing(listing_id))
             }
         };
         self.reads.push(Waiting {
             read,
             asked: self.now,
-            began: self.running,
+            running_when_asked: self.running,
             number,
             need,
             any: consistency == Consistency::Any,
         });
     }
 
-    /// Handles a successful listing with number `look`: no group after `tail` existed when the listing started.
-    pub(super) fn looked(&mut self, look: u64, tail: u64) {
+    /// Handles a successful listing with number `listing_id`: no group after `tail` existed when the listing started.
+    pub(super) fn listing_succeeded(&mut self, listing_id: u64, tail: u64) {
         for waiting in &mut self.reads {
             match waiting.need {
-                Need::Look(least) if least <= look => {
+                Need::Listing(least) if least <= listing_id => {
                     waiting.need = Need::Nothing;
                     waiting.number = waiting.number.max(tail);
                 }
@@ -86,20 +89,20 @@ impl Machine {
         }
     }
 
-    /// Handles the failure of the listing with number `look`, which started at time `begun`.
-    pub(super) fn look_failed(&mut self, look: u64, begun: Time) {
+    /// Handles the failure of the listing with number `listing_id`, which started at time `begun`.
+    pub(super) fn listing_failed(&mut self, listing_id: u64, begun: Time) {
         let mut again = false;
         let all = planted!(self, OldListingFails);
         for waiting in &mut self.reads {
             match &mut waiting.need {
                 Need::Recent(listed) if all || waiting.asked <= begun => *listed = Listed::Failed,
                 Need::Recent(_) => {}
-                Need::Look(least) => again |= *least <= look,
+                Need::Listing(least) => again |= *least <= listing_id,
                 Need::Nothing => {}
             }
         }
-        if again && self.look == Look::Idle {
-            self.want_look();
+        if again && self.listing_state == ListingState::Idle {
+            self.request_listing();
         }
     }
 
@@ -108,7 +111,7 @@ impl Machine {
         if self.reads.is_empty() {
             return;
         }
-        let mut look = false;
+        let mut wants_listing = false;
         let mut reads = std::mem::take(&mut self.reads);
         reads.retain(|waiting| {
             let waited = self.now.since(waiting.asked);
@@ -118,26 +121,30 @@ impl Machine {
                 && (blocked.is_none() || waiting.any);
             let known = match waiting.need {
                 Need::Nothing => true,
-                Need::Look(_) => false,
+                Need::Listing(_) => false,
                 Need::Recent(listed) => {
-                    let age = self.settled.map(|at| waiting.asked.since(at));
-                    let recent = age.is_some_and(|age| age <= self.settings.find_out);
+                    let age = self.fresh_as_of.map(|at| waiting.asked.since(at));
+                    let recent =
+                        age.is_some_and(|age| age <= self.settings.staleness_while_available);
                     let limit = self.settings.max_staleness;
                     let given_up = match listed {
                         Listed::NotYet => {
-                            self.running.saturating_sub(waiting.began) >= self.settings.list_wait
+                            self.running.saturating_sub(waiting.running_when_asked)
+                                >= self.settings.list_wait
                         }
                         Listed::Failed => true,
                         Listed::Done => false,
                     };
-                    look |= !recent && self.last_look < waiting.asked;
+                    wants_listing |= !recent && self.last_listing < waiting.asked;
                     // The staleness limit applies at the time of the answer, not at that of the request.
-                    let allowed = self.settled.is_some_and(|at| self.now.since(at) <= limit);
+                    let allowed = self
+                        .fresh_as_of
+                        .is_some_and(|at| self.now.since(at) <= limit);
                     recent || (given_up && allowed)
                 }
             };
             if there && known {
-                self.out.push(Action::Serve(waiting.read));
+                self.out.push(Action::AnswerRead(waiting.read));
                 return false;
             }
             if let Some(gap) = blocked.filter(|_| self.phase == Phase::Following) {
@@ -156,8 +163,9 @@ impl Machine {
             true
         });
         self.reads = reads;
-        if look && self.phase != Phase::Closed && self.look == Look::Idle {
-            self.want_look();
+        if wants_listing && self.phase != Phase::Closed && self.listing_state == ListingState::Idle
+        {
+            self.request_listing();
         }
     }
 }

@@ -34,12 +34,12 @@ pub struct Settings {
     /// Interval between heartbeats.
     pub beat: Duration,
     /// A server that has sent no message for this time is not waited for before an acknowledgement.
-    pub counted: Duration,
+    pub ack_timeout: Duration,
     /// A server whose latest round trip is older than this is not waited for either: its messages arrive, but this
     /// server's messages may not reach it.
-    pub round: Duration,
+    pub round_trip_timeout: Duration,
     /// Updates are not forwarded to a writer that has sent no message for this time.
-    pub silence: Duration,
+    pub forward_timeout: Duration,
     /// Age of the latest freshness proof at which the writer lists the bucket.
     pub prove_every: Duration,
     /// Age of the latest freshness proof at which other servers list the bucket; longer, since the writer's heartbeats
@@ -48,7 +48,7 @@ pub struct Settings {
     /// Shortest interval between two listings that no query requires.
     pub list_every: Duration,
     /// Largest staleness of an answer while the bucket is available.
-    pub find_out: Duration,
+    pub staleness_while_available: Duration,
     /// Time that a query waits for the bucket before an answer with staleness up to `max_staleness` is allowed.
     pub list_wait: Duration,
     /// Largest staleness of an answer while the bucket is not available.
@@ -77,13 +77,13 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             beat: Duration::from_millis(500),
-            counted: Duration::from_secs(1),
-            round: Duration::from_secs(2),
-            silence: Duration::from_millis(2500),
+            ack_timeout: Duration::from_secs(1),
+            round_trip_timeout: Duration::from_secs(2),
+            forward_timeout: Duration::from_millis(2500),
             prove_every: Duration::from_secs(2),
             list_after: Duration::from_millis(2500),
             list_every: Duration::from_secs(1),
-            find_out: Duration::from_millis(3500),
+            staleness_while_available: Duration::from_millis(3500),
             list_wait: Duration::from_secs(1),
             max_staleness: Duration::from_secs(10),
             read_limit: Duration::from_secs(5),
@@ -108,6 +108,6 @@ impl Settings {
     /// Age of the latest freshness proof after which a name without an object may be that of a lost group. Before this
     /// age, messages or listings would have shown that a later group exists.
     pub(crate) fn recent(&self) -> Duration {
-        self.proof().min(self.find_out)
+        self.proof().min(self.staleness_while_available)
     }
 }

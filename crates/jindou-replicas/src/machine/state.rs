@@ -1,6 +1,6 @@
 //! Types of the machine's state.
 
-use super::{Author, Blob, Echo, Group, ServerName, Time};
+use super::{Blob, Echo, Group, ServerName, Time, Writer};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) enum Phase {
     /// The store is being replaced by the newest base.
     Downloading,
     /// A download failed and will be retried.
-    Again,
+    DownloadFailed,
     /// The store follows the log.
     Following,
 }
@@ -29,7 +29,7 @@ pub(super) enum Head {
     /// Equal to the published snapshot.
     Published,
     /// One proposed group, by this writer, is applied to the published snapshot.
-    Proposed(Author),
+    Proposed(Writer),
     /// Updates of this server have been evaluated, or are being evaluated, on the head.
     Own,
 }
@@ -39,19 +39,19 @@ pub(super) enum Head {
 pub(super) struct FromBucket {
     pub(super) group: Arc<Group>,
     pub(super) hash: u64,
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseTime,
 }
 
 /// The time of a response from the bucket, and the number of listings started by then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
+pub(super) struct ResponseTime {
     pub(super) at: Time,
-    pub(super) looks: u64,
+    pub(super) listings_started: u64,
 }
 
 /// State of the machine's listings of the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Look {
+pub(super) enum ListingState {
     Idle,
     /// A listing will start after the delay that follows a failed listing.
     Wanted,
@@ -113,9 +113,9 @@ pub(super) enum PutState {
     /// The outcome is unknown; the put will be repeated at this time.
     Again(Time),
     /// An object with the name exists; it is being read to find out which group it contains.
-    Taken,
+    NameExists,
     /// The object is this server's group, but an earlier object with the same name may have been trimmed.
-    Unproven(Answer),
+    Unproven(ResponseTime),
 }
 
 /// An update that has not been answered yet.
@@ -152,9 +152,9 @@ pub(super) struct Peer {
     /// Time of the latest message from the server.
     pub(super) last: Option<Time>,
     /// Latest time of this process's clock that the server has echoed.
-    pub(super) round: Option<Time>,
+    pub(super) last_round_trip: Option<Time>,
     /// Latest time of the server's clock that this process has received.
     pub(super) clock: Option<Echo>,
-    pub(super) heard: u64,
+    pub(super) newest_known: u64,
     pub(super) draining: bool,
 }

@@ -22,43 +22,43 @@ pub(super) struct Pauses {
 /// If each client sends its next update after an answer, a put without this wait would contain only the updates of the
 /// other clients, and every client would wait for two puts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gathering {
+pub(super) struct Batching {
     /// Time until which the next put waits.
     pub until: Time,
     /// Number of updates at which the wait ends: those queued when the wait began, plus one for each answered client.
     pub expected: usize,
     /// Minimum number of updates in the put for the wait to count as useful; 0 if there is no wait.
-    worth: usize,
+    useful_from: usize,
     /// Number of consecutive waits that were not useful.
-    vain: u32,
+    useless_waits: u32,
     /// Number of puts for which the wait is skipped.
     skip: u32,
 }
 
-impl Gathering {
+impl Batching {
     /// Starts a wait. Skipped after waits that were not useful, which show that clients do not wait for answers before
     /// they send updates.
     fn begin(&mut self, now: Time, took: Duration, waiting: usize, answered: usize) {
-        if answered < MANY || took < LONG {
+        if answered < MIN_RECORDS || took < MIN_PUT {
             return;
         }
         if self.skip > 0 {
             self.skip -= 1;
             return;
         }
-        self.until = now.after((took / 2).min(GATHER));
+        self.until = now.after((took / 2).min(MAX_WAIT));
         self.expected = waiting + answered;
-        self.worth = waiting + answered - answered / 4;
+        self.useful_from = waiting + answered - answered / 4;
     }
 
     /// Judges whether a wait was useful, by the number of updates in the put.
     fn ended(&mut self, updates: usize) {
-        match std::mem::take(&mut self.worth) {
+        match std::mem::take(&mut self.useful_from) {
             0 => {}
-            worth if updates >= worth => self.vain = 0,
+            useful_from if updates >= useful_from => self.useless_waits = 0,
             _ => {
-                self.skip = 1 << self.vain;
-                self.vain = (self.vain + 1).min(6);
+                self.skip = 1 << self.useless_waits;
+                self.useless_waits = (self.useless_waits + 1).min(6);
             }
         }
     }
@@ -100,11 +100,11 @@ impl Machine {
             echo.start == self.me.start && self.now.since(echo.clock) <= self.settings.forward_limit
         });
         let key = request.key;
-        let known = self.ahead.contains(&key) || self.keys.get(key).is_some();
+        let known = self.keys_in_progress.contains(&key) || self.keys.get(key).is_some();
         let stopping = self.draining || self.phase != Phase::Following;
         match recent && (known || (!stopping && self.target().is_none())) {
             true => self.asked(request, body, Some(from)),
-            false => self.send(&from, Message::NotHere(key, self.committed, stopping)),
+            false => self.send(&from, Message::NotWriter(key, self.committed, stopping)),
         }
     }
 
@@ -112,11 +112,11 @@ impl Machine {
     pub(super) fn target(&self) -> Option<ServerName> {
         let usable = |name: &ServerName| {
             let peer = self.peers.get(name);
-            peer.is_some_and(|p| self.lives(p) && !p.draining)
+            peer.is_some_and(|p| self.is_alive(p) && !p.draining)
         };
-        match &self.author {
-            Some(author) if author.server != self.me.server && usable(&author.server) => {
-                Some(author.server.clone())
+        match &self.writer {
+            Some(writer) if writer.server != self.me.server && usable(&writer.server) => {
+                Some(writer.server.clone())
             }
             _ if self.draining => self.peers.keys().find(|name| usable(name)).cloned(),
             _ => None,
@@ -136,7 +136,7 @@ impl Machine {
         if waiting.stage == Stage::Committed {
             return;
         }
-        if self.ahead.contains(&key) {
+        if self.keys_in_progress.contains(&key) {
             waiting.stage = Stage::Here;
             return;
         }
@@ -153,7 +153,7 @@ impl Machine {
         };
         // Servers that forwarded the update find the writer themselves.
         for peer in &peers {
-            self.send(peer, Message::NotHere(key, self.committed, self.draining));
+            self.send(peer, Message::NotWriter(key, self.committed, self.draining));
         }
         if !client {
             self.waiting.remove(&key);
@@ -169,7 +169,7 @@ impl Machine {
     }
 
     /// Handles the rejection of a forwarded update by a server that is not the writer.
-    pub(super) fn not_here(&mut self, from: &ServerName, key: RequestKey, committed: u64) {
+    pub(super) fn not_writer(&mut self, from: &ServerName, key: RequestKey, committed: u64) {
         let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
         let Some(waiting) = self.waiting.get_mut(&key).filter(|w| forwarded(w)) else {
             return;
@@ -195,7 +195,7 @@ impl Machine {
     pub(super) fn outcome(&mut self, from: &ServerName, key: RequestKey, outcome: Outcome) {
         let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
         if let Outcome::Done { number, .. } = outcome {
-            self.hear(number);
+            self.note_exists(number);
         }
         if self.waiting.get(&key).is_some_and(forwarded) {
             match outcome {
@@ -230,8 +230,8 @@ impl Machine {
             match &waiting.stage {
                 Stage::Pausing(until) if *until <= self.now => due.push(*key),
                 Stage::Forwarded(to, since) => {
-                    let lives = self.peers.get(to).is_some_and(|p| self.lives(p));
-                    if !lives || self.now.since(*since) >= self.settings.silence {
+                    let is_alive = self.peers.get(to).is_some_and(|p| self.is_alive(p));
+                    if !is_alive || self.now.since(*since) >= self.settings.forward_timeout {
                         due.push(*key);
                     }
                 }
@@ -251,8 +251,8 @@ impl Machine {
     pub(super) fn evaluate_next(&mut self) {
         let full = self.pending.iter().map(|(_, r)| r.size()).sum::<usize>();
         let trusts = planted!(self, WriterTrustsGap) && self.gap.is_some();
-        if self.settled.is_none()
-            || (self.committed < self.heard && !trusts)
+        if self.fresh_as_of.is_none()
+            || (self.committed < self.newest_known && !trusts)
             || full >= self.settings.group_bytes
         {
             return;
@@ -264,7 +264,7 @@ impl Machine {
             let Some(waiting) = self.waiting.get(&key) else {
                 continue;
             };
-            if waiting.stage != Stage::Here || self.ahead.contains(&key) {
+            if waiting.stage != Stage::Here || self.keys_in_progress.contains(&key) {
                 continue;
             }
             let body = waiting.body.clone();
@@ -283,13 +283,13 @@ impl Machine {
                 continue;
             }
             if matches!(self.head, Head::Proposed(_)) {
-                self.out.push(Action::Fall);
+                self.out.push(Action::Rollback);
             }
             self.head = Head::Own;
-            self.tickets += 1;
-            self.evaluating.push_back((self.tickets, request));
-            self.ahead.insert(key);
-            self.out.push(Action::Evaluate(self.tickets, key, body));
+            self.last_ticket += 1;
+            self.evaluating.push_back((self.last_ticket, request));
+            self.keys_in_progress.insert(key);
+            self.out.push(Action::Evaluate(self.last_ticket, key, body));
         }
     }
 
@@ -318,7 +318,7 @@ impl Machine {
                 self.pending.push_back((key, record));
             }
             Evaluation::Refused(report) => {
-                self.ahead.remove(&key);
+                self.keys_in_progress.remove(&key);
                 self.refused(key, Outcome::Refused(report), 0);
                 let nothing = self.pending.is_empty() && self.evaluating.is_empty();
                 if nothing && matches!(self.writing, Writing::Idle) {
@@ -333,7 +333,7 @@ impl Machine {
     pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
         if !matches!(self.writing, Writing::Idle)
             || self.pending.is_empty()
-            || (self.now < self.gathering.until && self.pending.len() < self.gathering.expected)
+            || (self.now < self.batching.until && self.pending.len() < self.batching.expected)
         {
             return Ok(());
         }
@@ -359,18 +359,18 @@ impl Machine {
         }
         let group = Arc::new(Group {
             number: self.next(),
-            author: self.me.clone(),
+            writer: self.me.clone(),
             previous,
             records,
         });
         let Ok(bytes) = group.write(self.epoch) else {
             self.out.push(Action::Report(Problem::Unwritable));
             for record in &group.records {
-                self.ahead.remove(&record.key);
+                self.keys_in_progress.remove(&record.key);
                 let report = TOO_LARGE.as_bytes().into();
                 self.refused(record.key, Outcome::Refused(report), 0);
             }
-            for key in self.fall_back() {
+            for key in self.roll_back() {
                 self.route(key);
             }
             return Ok(());
@@ -378,7 +378,7 @@ impl Machine {
         if self.now.since(self.pauses.put_ended) >= self.pauses.length {
             self.pauses.last = self.now;
         }
-        self.gathering
+        self.batching
             .ended(self.pending.len() + group.records.len());
         self.writing = Writing::Put(Put {
             group: group.clone(),
@@ -389,7 +389,7 @@ impl Machine {
         });
         self.send_put();
         let live: Vec<ServerName> = (self.peers.iter())
-            .filter(|(_, p)| self.lives(p))
+            .filter(|(_, p)| self.is_alive(p))
             .map(|(name, _)| name.clone())
             .collect();
         for peer in live {
@@ -433,7 +433,7 @@ impl Machine {
                 let took = self.now.since(begun);
                 let waiting = self.pending.len() + self.evaluating.len() + self.queue.len();
                 let answered = put.group.records.len();
-                self.gathering.begin(self.now, took, waiting, answered);
+                self.batching.begin(self.now, took, waiting, answered);
                 self.let_others_write(took);
                 self.prove(begun, number, answer);
             }
@@ -441,8 +441,8 @@ impl Machine {
                 put.state = PutState::Unproven(answer);
             }
             PutResult::Exists => {
-                put.state = PutState::Taken;
-                self.hear(number);
+                put.state = PutState::NameExists;
+                self.note_exists(number);
             }
             PutResult::Unknown if planted!(self, UnknownIsNotDone) => {
                 let keys: Vec<_> = put.group.records.iter().map(|r| r.key).collect();
@@ -474,19 +474,22 @@ impl Machine {
     fn let_others_write(&mut self, took: Duration) {
         self.pauses.put_ended = self.now;
         self.pauses.length = (took * 4).clamp(PAUSE.0, PAUSE.1);
-        let silent = self.peers.values().any(|peer| !self.lives(peer));
+        let silent = self.peers.values().any(|peer| !self.is_alive(peer));
         if silent && self.now.since(self.pauses.last) >= PAUSE_EVERY {
             let end = self.now.after(self.pauses.length);
-            self.gathering.until = self.gathering.until.max(end);
-            self.gathering.expected = usize::MAX;
+            self.batching.until = self.batching.until.max(end);
+            self.batching.expected = usize::MAX;
         }
     }
 
     /// A put that created its object proves that no later group existed when the put started.
-    fn prove(&mut self, begun: Time, number: u64, answer: super::Answer) {
+    fn prove(&mut self, begun: Time, number: u64, answer: super::ResponseTime) {
         let limit = self.settings.recent();
-        if self.settled.is_some_and(|at| answer.at.since(at) <= limit) {
-            self.witness(begun, number);
+        if self
+            .fresh_as_of
+            .is_some_and(|at| answer.at.since(at) <= limit)
+        {
+            self.add_proof(begun, number);
         }
     }
 
@@ -502,11 +505,11 @@ impl Machine {
 
 /// Largest number of updates that are submitted for evaluation. The driver limits the bytes of their results.
 const EVALUATIONS: usize = 16;
-/// A put waits for further updates if the last group had at least `MANY` records and its put took at least `LONG`. The
-/// wait is half the duration of that put, and at most `GATHER`.
-const MANY: usize = 8;
-const LONG: Duration = Duration::from_millis(4);
-const GATHER: Duration = Duration::from_millis(16);
+/// A put waits for further updates if the last group had at least `MIN_RECORDS` records and its put took at least
+/// `MIN_PUT`. The wait is half the duration of that put, and at most `MAX_WAIT`.
+const MIN_RECORDS: usize = 8;
+const MIN_PUT: Duration = Duration::from_millis(4);
+const MAX_WAIT: Duration = Duration::from_millis(16);
 /// Interval between pauses for silent servers; shortest and longest pause.
 const PAUSE_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));

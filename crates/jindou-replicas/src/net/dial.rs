@@ -2,7 +2,7 @@
 
 use super::link::{self, Greeting, answer};
 use super::streams;
-use super::table::{Entry, Table, Unfit, Wanted};
+use super::table::{DialStep, Entry, Rejection, Table};
 use super::tls::{self, Fingerprint};
 use crate::machine::ServerName;
 use rustls::{ClientConfig, ServerConfig};
@@ -23,10 +23,10 @@ const NEW: (usize, usize) = (32, 512);
 /// Shortest and longest mean delay between two attempts to dial.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Delay of the server with the higher name, so that the other one dials first.
-const HIGHER: Duration = Duration::from_millis(200);
+const HIGHER_NAME_DELAY: Duration = Duration::from_millis(200);
 /// Time for which attempts must fail before this is reported to the operator. A server that has just started is not
 /// known to the others yet.
-const TELL: Duration = Duration::from_secs(5);
+const REPORT_AFTER: Duration = Duration::from_secs(5);
 /// Time for which another server must reject this one before the list is read again, since another process may use this
 /// server's name. A server that has just started is usually accepted sooner.
 const REFUSED: Duration = Duration::from_secs(1);
@@ -66,22 +66,22 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
     let lower = *table.me < *name;
     let (mut seen, mut mean, mut well) = (0, AGAIN.0, Instant::now());
     loop {
-        let (version, entry) = match table.wanted(&name) {
-            Wanted::Gone => return,
-            Wanted::Nothing => {
+        let (version, entry) = match table.next_step(&name) {
+            DialStep::Gone => return,
+            DialStep::Nothing => {
                 changed.notified().await;
                 (mean, well) = (AGAIN.0, Instant::now());
                 // A random delay, so that both sides rarely dial at the same time.
                 sleep(mean.mul_f64(rand::random())).await;
                 continue;
             }
-            Wanted::Dial(version, entry) => (version, entry),
+            DialStep::Dial(version, entry) => (version, entry),
         };
         if std::mem::replace(&mut seen, version) != version {
             (mean, well) = (AGAIN.0, Instant::now());
             if !lower {
-                sleep(HIGHER).await;
-                if !matches!(table.wanted(&name), Wanted::Dial(now, _) if now == version) {
+                sleep(HIGHER_NAME_DELAY).await;
+                if !matches!(table.next_step(&name), DialStep::Dial(now, _) if now == version) {
                     continue;
                 }
             }
@@ -93,7 +93,7 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
                 if failed.refused && well.elapsed() >= REFUSED {
                     table.pinned.stranger.notify_one();
                 }
-                if well.elapsed() >= TELL {
+                if well.elapsed() >= REPORT_AFTER {
                     table.unreachable(&name, version, failed.why);
                 }
             }
@@ -226,7 +226,7 @@ async fn dial_place(
     let theirs = match theirs {
         Ok(theirs) => theirs,
         Err(version) => {
-            table.foreign(&shown, version);
+            table.other_version(&shown, version);
             return Ok(());
         }
     };
@@ -241,7 +241,7 @@ async fn dial_place(
     }
     match table.join(name, shown, lower, theirs.most).await {
         Ok(joined) => link::run(table, name, joined, stream).await,
-        Err(Unfit::Stranger | Unfit::Second | Unfit::Ending) => {}
+        Err(Rejection::Stranger | Rejection::Second | Rejection::Ending) => {}
     }
     Ok(())
 }
@@ -255,7 +255,7 @@ fn alert(e: &std::io::Error) -> bool {
 
 /// Accepts connections until this server ends.
 pub(super) async fn accept(table: Arc<Table>, listener: TcpListener, config: Arc<ServerConfig>) {
-    let gate = Arc::new(Gate::default());
+    let unauthenticated = Arc::new(UnauthenticatedLimit::default());
     let acceptor = TlsAcceptor::from(config);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
@@ -263,18 +263,23 @@ pub(super) async fn accept(table: Arc<Table>, listener: TcpListener, config: Arc
             sleep(AGAIN.0).await;
             continue;
         };
-        let Some(pass) = gate.enter(from.ip()) else {
+        let Some(slot) = unauthenticated.enter(from.ip()) else {
             continue;
         };
         let (accepting, acceptor) = (table.clone(), acceptor.clone());
         table.spawn(async move {
-            taken(&accepting, &acceptor, stream, pass).await;
+            run_accepted(&accepting, &acceptor, stream, slot).await;
         });
     }
 }
 
 /// Authenticates the server that dialled, and runs the connection until it ends.
-async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pass: Pass) {
+async fn run_accepted(
+    table: &Arc<Table>,
+    acceptor: &TlsAcceptor,
+    stream: TcpStream,
+    slot: UnauthenticatedSlot,
+) {
     set_up(table, &stream);
     let times = table.limits.times;
     let greet = async {
@@ -295,7 +300,7 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
     let Ok(Some((mut stream, shown, theirs))) = timeout(times.greeting, greet).await else {
         return;
     };
-    drop(pass);
+    drop(slot);
     let (mine, joined) = match &theirs {
         Ok(theirs) => {
             let joined = match theirs.to == table.me {
@@ -303,18 +308,18 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
                     let lower = *theirs.name < *table.me;
                     table.join(&theirs.name, shown, lower, theirs.most).await
                 }
-                false => Err(Unfit::Stranger),
+                false => Err(Rejection::Stranger),
             };
             let answer = match &joined {
                 Ok(_) => answer::WELCOME,
-                Err(Unfit::Second) => answer::SECOND,
-                Err(Unfit::Stranger | Unfit::Ending) => answer::STRANGER,
+                Err(Rejection::Second) => answer::SECOND,
+                Err(Rejection::Stranger | Rejection::Ending) => answer::STRANGER,
             };
             let to = theirs.name.clone();
             (Some((answer, to)), joined.ok())
         }
         Err(version) => {
-            table.foreign(&shown, *version);
+            table.other_version(&shown, *version);
             // The dialling server reads only the version in this answer.
             (Some((answer::STRANGER, "".into())), None)
         }
@@ -351,13 +356,13 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
 
 /// Numbers of unauthenticated connections, by address.
 #[derive(Default)]
-struct Gate(Mutex<HashMap<IpAddr, usize>>);
+struct UnauthenticatedLimit(Mutex<HashMap<IpAddr, usize>>);
 
 /// Slot for an unauthenticated connection, released on drop.
-struct Pass(Arc<Gate>, IpAddr);
+struct UnauthenticatedSlot(Arc<UnauthenticatedLimit>, IpAddr);
 
-impl Gate {
-    fn enter(self: &Arc<Self>, from: IpAddr) -> Option<Pass> {
+impl UnauthenticatedLimit {
+    fn enter(self: &Arc<Self>, from: IpAddr) -> Option<UnauthenticatedSlot> {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = inside.values().sum();
         let of = inside.entry(from).or_default();
@@ -368,11 +373,11 @@ impl Gate {
             return None;
         }
         *of += 1;
-        Some(Pass(self.clone(), from))
+        Some(UnauthenticatedSlot(self.clone(), from))
     }
 }
 
-impl Drop for Pass {
+impl Drop for UnauthenticatedSlot {
     fn drop(&mut self) {
         let mut inside = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(of) = inside.get_mut(&self.1) {

@@ -1,11 +1,11 @@
 //! A connection between two servers: greeting, sending and receiving.
 
+use super::memory_limit::MemoryLimit;
 use super::queue::{BATCH, Queue};
-use super::room::Room;
 use super::table::{Joined, Table};
 use super::wire::{self, Broken, FRAME, NAME, Reader, begin_frame, end_frame, kind};
 use crate::machine::{Message, ServerName};
-use crate::peers::Held;
+use crate::peers::MessageMemory;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ where
         name,
         number,
         queue: joined.queue,
-        room: joined.room,
+        memory: joined.memory,
         large: HashMap::new(),
     };
     // The first of these that ends closes the connection.
@@ -165,7 +165,7 @@ struct Incoming<'a> {
     name: &'a ServerName,
     number: u64,
     queue: Arc<Queue>,
-    room: Arc<Room>,
+    memory: Arc<MemoryLimit>,
     /// Large messages that are partly received, by number.
     large: HashMap<u32, Large>,
 }
@@ -174,7 +174,7 @@ struct Large {
     bytes: Vec<u8>,
     size: usize,
     /// Memory reserved for the message's bytes.
-    held: Held,
+    held: MessageMemory,
 }
 
 impl Incoming<'_> {
@@ -208,20 +208,21 @@ impl Incoming<'_> {
                 Ok(())
             }
             kind::PROPOSED | kind::FORWARD | kind::OUTCOME => {
-                match self.room.take(wire::weight(frame)?) {
+                match self.memory.reserve(wire::weight(frame)?) {
                     Some(held) => self.deliver(wire::read(frame)?, held).await,
                     None => self.refuse(frame),
                 }
                 Ok(())
             }
             _ => {
-                self.deliver(wire::read(frame)?, Held::default()).await;
+                self.deliver(wire::read(frame)?, MessageMemory::default())
+                    .await;
                 Ok(())
             }
         }
     }
 
-    async fn deliver(&self, message: Message, held: Held) {
+    async fn deliver(&self, message: Message, held: MessageMemory) {
         let table = self.table;
         self.queue.answered(&message);
         table.deliver(self.name, self.number, message, held).await;
@@ -230,7 +231,7 @@ impl Incoming<'_> {
     /// Drops a message for lack of memory. If the message is an update, its sender is notified and retries.
     fn refuse(&self, beginning: &[u8]) {
         if let Some(key) = wire::forwarded(beginning) {
-            let _ = self.queue.push(Message::NotHere(key, 0, false));
+            let _ = self.queue.push(Message::NotWriter(key, 0, false));
         }
     }
 
@@ -243,7 +244,7 @@ impl Incoming<'_> {
         if self.large.len() >= AT_ONCE {
             return Err(Broken("too many large messages at once").into());
         }
-        let Some(held) = self.room.take(size) else {
+        let Some(held) = self.memory.reserve(size) else {
             self.refuse(rest.0);
             self.queue.refuse(number);
             return Ok(());
@@ -282,7 +283,7 @@ impl Incoming<'_> {
         if large.bytes.len() > large.size {
             return Err(Broken("a message that is longer than it said").into());
         }
-        let Some(held) = self.room.take(wire::weight(&large.bytes)?) else {
+        let Some(held) = self.memory.reserve(wire::weight(&large.bytes)?) else {
             self.refuse(&large.bytes);
             return Ok(());
         };

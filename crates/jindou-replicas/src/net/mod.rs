@@ -12,8 +12,8 @@
 
 mod dial;
 mod link;
+mod memory_limit;
 mod queue;
-mod room;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -54,7 +54,7 @@ pub struct Limits {
     pub message: usize,
     /// Memory limit in bytes for messages from one server: incomplete messages, messages that the driver has not
     /// received, and updates and groups until the machine has finished with them.
-    pub room: usize,
+    pub memory: usize,
     /// Time limits.
     pub times: Times,
 }
@@ -67,7 +67,7 @@ impl Limits {
         Self {
             message,
             // A large message is in memory twice while it is decoded.
-            room: message.saturating_mul(3),
+            memory: message.saturating_mul(3),
             times: Times {
                 ping: Duration::from_secs(1),
                 silence: Duration::from_secs(3),
@@ -251,14 +251,14 @@ impl Peers for Connections {
         self.0.send(to, message);
     }
 
-    fn know(&mut self, servers: &[ServerEntry]) {
-        for (name, changed) in self.0.know(servers) {
+    fn set_servers(&mut self, servers: &[ServerEntry]) {
+        for (name, changed) in self.0.set_servers(servers) {
             self.0.spawn(dial::keep(self.0.clone(), name, changed));
         }
     }
 
-    fn is_refused(&self) -> bool {
-        self.0.is_refused()
+    fn is_rejected_by_peer(&self) -> bool {
+        self.0.is_rejected_by_peer()
     }
 }
 

@@ -19,19 +19,19 @@ const FORWARDED: usize = 512 << 20;
 const LARGE: usize = 1024;
 /// Time for which a large update is not sent again, unless it was answered. The machine repeats updates every few
 /// seconds, even while the writer evaluates them.
-const SENT: Duration = Duration::from_secs(30);
+const RESEND_AFTER: Duration = Duration::from_secs(30);
 /// Each message counts as at least this many bytes.
 const LEAST: usize = 128;
 /// Number of large messages of each kind that are sent concurrently.
 const AT_ONCE: usize = 8;
 /// After this many bytes of small bodies, one piece of a large message is sent.
-const FAIR: usize = 256 << 10;
+const SMALL_BYTES_PER_PIECE: usize = 256 << 10;
 /// Approximate size of a write in bytes.
 pub(super) const BATCH: usize = 64 << 10;
 
 /// Reason why a message was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lost {
+pub(super) enum NotQueued {
     /// The queue is full.
     Full,
     /// The message has this many bytes, which exceeds the receiver's limit.
@@ -57,7 +57,7 @@ struct Waiting {
     proposed_bytes: usize,
     forwarded_bytes: usize,
     /// Larger messages that are partly sent, with their numbers. The next piece is of the first one.
-    going: VecDeque<(u32, Outgoing)>,
+    partly_sent: VecDeque<(u32, Outgoing)>,
     next: u32,
     /// Large updates that were sent over this connection and not answered yet, with the time of sending.
     sent: HashMap<RequestKey, Instant>,
@@ -100,12 +100,12 @@ impl Queue {
     }
 
     /// Adds a message, if the queue has capacity.
-    pub fn push(&self, message: Message) -> Result<(), Lost> {
+    pub fn push(&self, message: Message) -> Result<(), NotQueued> {
         let Some(message) = Outgoing::new(message) else {
             return Ok(());
         };
         if message.left() > self.most {
-            return Err(Lost::TooLarge(message.left()));
+            return Err(NotQueued::TooLarge(message.left()));
         }
         let mut waiting = self.lock();
         match message.message() {
@@ -113,7 +113,7 @@ impl Queue {
             Message::Forward(..) => waiting.forward(message)?,
             Message::Outcome(..) if message.left() > PIECE => {
                 if waiting.large.len() >= LARGE {
-                    return Err(Lost::Full);
+                    return Err(NotQueued::Full);
                 }
                 waiting.add_large(message);
             }
@@ -139,8 +139,8 @@ impl Queue {
             whole(message, out);
         }
         while out.len() < BATCH {
-            let large = !waiting.going.is_empty() || !waiting.large.is_empty();
-            let small = !large || waiting.since < FAIR;
+            let large = !waiting.partly_sent.is_empty() || !waiting.large.is_empty();
+            let small = !large || waiting.since < SMALL_BYTES_PER_PIECE;
             if let Some(message) = small.then(|| waiting.small.pop_front()).flatten() {
                 waiting.since += size(&message);
                 waiting.taken(&message);
@@ -168,19 +168,19 @@ impl Queue {
 
     /// Stops sending the large message with this number, which the receiver has rejected.
     pub fn stop(&self, number: u32) {
-        self.lock().going.retain(|(of, _)| *of != number);
+        self.lock().partly_sent.retain(|(of, _)| *of != number);
     }
 
     /// Records that an update was answered, so that it may be sent again.
     pub fn answered(&self, message: &Message) {
-        if let Message::Outcome(key, _) | Message::NotHere(key, ..) = message {
+        if let Message::Outcome(key, _) | Message::NotWriter(key, ..) = message {
             self.lock().sent.remove(key);
         }
     }
 }
 
 impl Waiting {
-    fn add_control(&mut self, message: Outgoing) -> Result<(), Lost> {
+    fn add_control(&mut self, message: Outgoing) -> Result<(), NotQueued> {
         // A newer heartbeat or acknowledgement replaces a queued one.
         match message.message() {
             Message::Beat(_) => {
@@ -190,9 +190,9 @@ impl Waiting {
                     return Ok(());
                 }
             }
-            Message::Heard(number) => {
+            Message::Acknowledged(number) => {
                 for earlier in &mut self.control {
-                    if let Message::Heard(before) = earlier.message() {
+                    if let Message::Acknowledged(before) = earlier.message() {
                         if before < number {
                             *earlier = message;
                         }
@@ -203,7 +203,7 @@ impl Waiting {
             _ => {}
         }
         if self.control_bytes + size(&message) > CONTROL {
-            return Err(Lost::Full);
+            return Err(NotQueued::Full);
         }
         self.control_bytes += size(&message);
         self.control.push_back(message);
@@ -231,11 +231,14 @@ impl Waiting {
     }
 
     /// Adds a forwarded update, unless it is being sent. A queued copy is replaced by the newer one.
-    fn forward(&mut self, message: Outgoing) -> Result<(), Lost> {
+    fn forward(&mut self, message: Outgoing) -> Result<(), NotQueued> {
         let key = forward(&message);
         let sent = key.and_then(|key| self.sent.get(&key));
-        if sent.is_some_and(|at| at.elapsed() < SENT)
-            || self.going.iter().any(|(_, there)| forward(there) == key)
+        if sent.is_some_and(|at| at.elapsed() < RESEND_AFTER)
+            || self
+                .partly_sent
+                .iter()
+                .any(|(_, there)| forward(there) == key)
         {
             return Ok(());
         }
@@ -249,7 +252,7 @@ impl Waiting {
             return Ok(());
         }
         if self.forwarded_bytes > 0 && self.forwarded_bytes + size(&message) > FORWARDED {
-            return Err(Lost::Full);
+            return Err(NotQueued::Full);
         }
         self.forwarded_bytes += size(&message);
         self.add(message);
@@ -285,16 +288,16 @@ impl Waiting {
     fn piece(&mut self, out: &mut Vec<u8>) {
         for forwards in [false, true] {
             let kind = |m: &Outgoing| forward(m).is_some() == forwards;
-            while self.going.iter().filter(|(_, m)| kind(m)).count() < AT_ONCE
+            while self.partly_sent.iter().filter(|(_, m)| kind(m)).count() < AT_ONCE
                 && let Some(at) = self.large.iter().position(kind)
                 && let Some(message) = self.large.remove(at)
             {
                 self.taken(&message);
-                self.going.push_back((self.next, message));
+                self.partly_sent.push_back((self.next, message));
                 self.next = self.next.wrapping_add(1);
             }
         }
-        let Some((number, mut message)) = self.going.pop_front() else {
+        let Some((number, mut message)) = self.partly_sent.pop_front() else {
             return;
         };
         let first = message.is_new();
@@ -306,10 +309,10 @@ impl Waiting {
         message.take(PIECE, out);
         end_frame(out, at);
         if message.left() > 0 {
-            self.going.push_back((number, message));
+            self.partly_sent.push_back((number, message));
         } else if let Some(key) = forward(&message) {
             if self.sent.len() >= LARGE {
-                self.sent.retain(|_, at| at.elapsed() < SENT);
+                self.sent.retain(|_, at| at.elapsed() < RESEND_AFTER);
             }
             self.sent.insert(key, Instant::now());
         }

@@ -1,13 +1,13 @@
 //! The servers in the bucket's list, and the connection to each.
 
 use super::Limits;
-use super::queue::{Lost, Queue};
-use super::room::Room;
+use super::memory_limit::MemoryLimit;
+use super::queue::{NotQueued, Queue};
 use super::streams::AcceptedStream;
 use super::tls::{self, Fingerprint, Pinned};
 use crate::bucket::ServerEntry;
 use crate::machine::{Message, ServerName};
-use crate::peers::{FromPeer, Held, PeerProblem};
+use crate::peers::{FromPeer, MessageMemory, PeerProblem};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,9 +42,9 @@ struct Peer {
     /// Notified when the entry has changed or the connection was closed.
     changed: Arc<Notify>,
     link: Option<Link>,
-    room: Arc<Room>,
+    memory: Arc<MemoryLimit>,
     /// True if the process of the current entry speaks another protocol version.
-    foreign: bool,
+    other_version: bool,
     /// True if the server rejected this process's certificate when it was last dialled.
     refuses: bool,
     told_unreachable: bool,
@@ -73,14 +73,14 @@ struct Link {
 pub(super) struct Joined {
     pub number: u64,
     pub queue: Arc<Queue>,
-    pub room: Arc<Room>,
+    pub memory: Arc<MemoryLimit>,
     /// Notified when the connection must be closed.
     pub close: Arc<Notify>,
 }
 
 /// Reason why a connection is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Unfit {
+pub(super) enum Rejection {
     /// The list has no entry with this name, or the entry has another certificate.
     Stranger,
     /// Another connection between the two processes exists and is kept.
@@ -90,7 +90,7 @@ pub(super) enum Unfit {
 }
 
 /// Next step of the task that dials a server.
-pub(super) enum Wanted {
+pub(super) enum DialStep {
     /// Do not dial now.
     Nothing,
     /// Dial the server of this entry. The number changes whenever the entry changes.
@@ -144,7 +144,7 @@ impl Table {
     }
 
     /// Updates the servers from the bucket's list. Returns those that are new.
-    pub fn know(&self, servers: &[ServerEntry]) -> Vec<(ServerName, Arc<Notify>)> {
+    pub fn set_servers(&self, servers: &[ServerEntry]) -> Vec<(ServerName, Arc<Notify>)> {
         let mut new = Vec::new();
         let mut peers = self.lock();
         let others = servers.iter().filter(|server| *server.name != *self.me);
@@ -175,8 +175,8 @@ impl Table {
                 version: 1,
                 changed,
                 link: None,
-                room: Arc::new(Room::new(self.limits.room)),
-                foreign: false,
+                memory: Arc::new(MemoryLimit::new(self.limits.memory)),
+                other_version: false,
                 refuses: false,
                 told_unreachable: false,
                 told_too_large: false,
@@ -192,11 +192,11 @@ impl Table {
         let Some(peer) = peers.of.get_mut(to) else {
             return;
         };
-        peer.room.sent(&message);
+        peer.memory.sent(&message);
         let Some(link) = &peer.link else {
             return;
         };
-        if let Err(Lost::TooLarge(size)) = link.queue.push(message)
+        if let Err(NotQueued::TooLarge(size)) = link.queue.push(message)
             && !std::mem::replace(&mut peer.told_too_large, true)
         {
             self.tell(PeerProblem::TooLarge(to.clone(), size));
@@ -228,25 +228,25 @@ impl Table {
     }
 
     /// Next step of the task that dials this server.
-    pub fn wanted(&self, name: &ServerName) -> Wanted {
+    pub fn next_step(&self, name: &ServerName) -> DialStep {
         let mut peers = self.lock();
         let Some(peer) = peers.of.get(name) else {
-            return Wanted::Gone;
+            return DialStep::Gone;
         };
         match &peer.entry {
             None if peer.link.is_none() => {
                 peers.of.remove(name);
-                Wanted::Gone
+                DialStep::Gone
             }
             Some(entry)
                 if peer.link.is_none()
-                    && !peer.foreign
+                    && !peer.other_version
                     && entry.certificate.is_some()
                     && !entry.addresses.is_empty() =>
             {
-                Wanted::Dial(peer.version, entry.clone())
+                DialStep::Dial(peer.version, entry.clone())
             }
-            _ => Wanted::Nothing,
+            _ => DialStep::Nothing,
         }
     }
 
@@ -275,7 +275,7 @@ impl Table {
     }
 
     /// True if some server that is not connected rejects this process's certificate.
-    pub fn is_refused(&self) -> bool {
+    pub fn is_rejected_by_peer(&self) -> bool {
         let peers = self.lock();
         let mut all = peers.of.values();
         all.any(|peer| peer.refuses && peer.link.is_none())
@@ -294,13 +294,13 @@ impl Table {
     }
 
     /// Records that a server speaks another protocol version, and reports it once.
-    pub fn foreign(&self, certificate: &Fingerprint, version: u32) {
+    pub fn other_version(&self, certificate: &Fingerprint, version: u32) {
         let Some(name) = self.name_of(certificate) else {
             return;
         };
         let mut peers = self.lock();
         if let Some(peer) = peers.of.get_mut(&name)
-            && !std::mem::replace(&mut peer.foreign, true)
+            && !std::mem::replace(&mut peer.other_version, true)
         {
             self.tell(PeerProblem::Version(name, version));
         }
@@ -315,21 +315,21 @@ impl Table {
         certificate: Fingerprint,
         lower: bool,
         most: usize,
-    ) -> Result<Joined, Unfit> {
+    ) -> Result<Joined, Rejection> {
         // The slot is for reporting the end of the earlier connection.
-        let slot = self.out.reserve().await.map_err(|_| Unfit::Ending)?;
+        let slot = self.out.reserve().await.map_err(|_| Rejection::Ending)?;
         let mut peers = self.lock();
         peers.links += 1;
         let number = peers.links;
-        let peer = peers.of.get_mut(name).ok_or(Unfit::Stranger)?;
-        let entry = peer.entry.as_ref().ok_or(Unfit::Stranger)?;
+        let peer = peers.of.get_mut(name).ok_or(Rejection::Stranger)?;
+        let entry = peer.entry.as_ref().ok_or(Rejection::Stranger)?;
         if entry.certificate != Some(certificate) {
-            return Err(Unfit::Stranger);
+            return Err(Rejection::Stranger);
         }
         if let Some(earlier) = &peer.link {
             let same = earlier.certificate == certificate;
             if same && earlier.lower && !lower {
-                return Err(Unfit::Second);
+                return Err(Rejection::Second);
             }
             earlier.close.notify_one();
             if !same {
@@ -346,7 +346,7 @@ impl Table {
         let joined = Joined {
             number,
             queue: link.queue.clone(),
-            room: peer.room.clone(),
+            memory: peer.memory.clone(),
             close: link.close.clone(),
         };
         peer.link = Some(link);
@@ -370,7 +370,13 @@ impl Table {
     }
 
     /// Passes a message to the driver, unless the connection was replaced.
-    pub async fn deliver(&self, name: &ServerName, number: u64, message: Message, held: Held) {
+    pub async fn deliver(
+        &self,
+        name: &ServerName,
+        number: u64,
+        message: Message,
+        held: MessageMemory,
+    ) {
         let Ok(slot) = self.out.reserve().await else {
             return;
         };
@@ -378,7 +384,7 @@ impl Table {
         if let Some(peer) = peers.of.get(name)
             && peer.link.as_ref().is_some_and(|link| link.number == number)
         {
-            peer.room.received(&message, &held);
+            peer.memory.received(&message, &held);
             slot.send(FromPeer::Message(name.clone(), message, held));
         }
     }
@@ -394,7 +400,7 @@ impl Peer {
         }
         let process = |entry: &Option<Entry>| entry.as_ref().map(|e| (e.start, e.certificate));
         if process(&entry) != process(&self.entry) {
-            self.foreign = false;
+            self.other_version = false;
         }
         self.entry = entry;
         self.version += 1;

@@ -1,10 +1,10 @@
 //! Tests of message encoding, queues and memory limits.
 
-use super::queue::{BATCH, Lost, Queue};
-use super::room::Room;
+use super::memory_limit::MemoryLimit;
+use super::queue::{BATCH, NotQueued, Queue};
 use super::wire::{FRAME, Outgoing, PIECE, Reader, kind, read, weight};
 use crate::machine::{
-    Author, Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, Time,
+    Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, Time, Writer,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -16,9 +16,9 @@ fn blob(random: &mut StdRng, most: usize) -> Blob {
     (0..length).map(|_| random.random()).collect()
 }
 
-fn author(random: &mut StdRng) -> Author {
+fn writer(random: &mut StdRng) -> Writer {
     let length = random.random_range(0..=255);
-    Author {
+    Writer {
         server: "x".repeat(length).into(),
         start: random.random(),
     }
@@ -47,18 +47,18 @@ fn message(random: &mut StdRng) -> Message {
             clock: Time(random.random()),
             echo: echo(random),
             committed: random.random(),
-            heard: random.random(),
+            newest_known: random.random(),
             age: random
                 .random::<bool>()
                 .then(|| Duration::from_micros(random.random())),
             draining: random.random(),
         }),
         1 => {
-            let author = random.random::<bool>().then(|| author(random));
-            Message::Committed(random.random(), author)
+            let writer = random.random::<bool>().then(|| writer(random));
+            Message::Committed(random.random(), writer)
         }
-        2 => Message::Heard(random.random()),
-        3 => Message::NotHere(key, random.random(), random.random()),
+        2 => Message::Acknowledged(random.random()),
+        3 => Message::NotWriter(key, random.random(), random.random()),
         4 => Message::Outcome(key, done(random)),
         5 => Message::Outcome(key, Outcome::Refused(blob(random, 300))),
         6 => Message::Outcome(key, Outcome::Unknown),
@@ -80,7 +80,7 @@ fn message(random: &mut StdRng) -> Message {
             let records = records.collect();
             Message::Proposed(Arc::new(Group {
                 number: random.random(),
-                author: author(random),
+                writer: writer(random),
                 previous: random.random::<bool>().then(|| random.random()),
                 records,
             }))
@@ -118,7 +118,7 @@ fn ages_are_never_younger() {
         clock: Time(2),
         echo: None,
         committed: 3,
-        heard: 4,
+        newest_known: 4,
         age: Some(Duration::from_nanos(1001)),
         draining: false,
     };
@@ -193,7 +193,7 @@ fn group(number: u64, size: usize) -> Message {
     };
     Message::Proposed(Arc::new(Group {
         number,
-        author: Author {
+        writer: Writer {
             server: "a".into(),
             start: 1,
         },
@@ -209,15 +209,15 @@ fn what_is_urgent_goes_first() {
     queue.push(forward(2, 100)).unwrap();
     queue.push(group(1, 5 << 20)).unwrap();
     queue.push(group(2, 100)).unwrap();
-    queue.push(Message::Heard(4)).unwrap();
-    queue.push(Message::Heard(3)).unwrap();
+    queue.push(Message::Acknowledged(4)).unwrap();
+    queue.push(Message::Acknowledged(3)).unwrap();
     queue.push(Message::Committed(2, None)).unwrap();
     let kinds = |frames: Vec<(u8, Vec<u8>)>| frames.into_iter().map(|(kind, _)| kind).collect();
     let first: Vec<u8> = kinds(batch(&queue));
     assert_eq!(
         first,
         [
-            kind::HEARD,
+            kind::ACKNOWLEDGED,
             kind::COMMITTED,
             kind::FORWARD,
             kind::PROPOSED,
@@ -275,7 +275,7 @@ fn large_messages_come_in_pieces() {
 fn queues_are_bounded() {
     let queue = Queue::new(20 << 20);
     let pushed = queue.push(forward(1, 21 << 20));
-    assert!(matches!(pushed, Err(Lost::TooLarge(size)) if size > 21 << 20));
+    assert!(matches!(pushed, Err(NotQueued::TooLarge(size)) if size > 21 << 20));
     // Older groups are dropped in favour of the newest.
     for number in 1..=20 {
         queue.push(group(number, 10 << 20)).unwrap();
@@ -286,7 +286,7 @@ fn queues_are_bounded() {
         for _ in 0..2 {
             match queue.push(forward(key, 19 << 20)) {
                 Ok(()) => taken += 1,
-                Err(lost) => assert_eq!(lost, Lost::Full),
+                Err(lost) => assert_eq!(lost, NotQueued::Full),
             }
         }
     }
@@ -349,7 +349,7 @@ fn updates_are_sent_once() {
     // The update is not sent again while the receiver works on it, but at once after the receiver has rejected it.
     queue.push(forward(1, 300_000)).unwrap();
     assert_eq!(batch(&queue), []);
-    queue.answered(&Message::NotHere(RequestKey(1), 0, false));
+    queue.answered(&Message::NotWriter(RequestKey(1), 0, false));
     queue.push(forward(1, 300_000)).unwrap();
     while !batch(&queue).is_empty() {
         sent += 1;
@@ -385,39 +385,39 @@ fn updates_are_sent_once() {
 
 #[test]
 fn room_is_given_back() {
-    let room = Room::new(1 << 20);
-    let all = room.free();
+    let memory = MemoryLimit::new(1 << 20);
+    let all = memory.available();
     let take = |message: &Message| {
-        let held = room.take(400 << 10).unwrap();
-        room.received(message, &held);
+        let held = memory.reserve(400 << 10).unwrap();
+        memory.received(message, &held);
     };
     let update = forward(1, 0);
     take(&update);
     take(&update);
     take(&group(5, 0));
-    assert!(room.take(400 << 10).is_none());
-    room.sent(&Message::Outcome(RequestKey(1), Outcome::Unknown));
-    assert!(room.free() > 600 << 10);
+    assert!(memory.reserve(400 << 10).is_none());
+    memory.sent(&Message::Outcome(RequestKey(1), Outcome::Unknown));
+    assert!(memory.available() > 600 << 10);
     let beat = |committed| {
         Message::Beat(Beat {
             start: 1,
             clock: Time(1),
             echo: None,
             committed,
-            heard: 9,
+            newest_known: 9,
             age: None,
             draining: false,
         })
     };
-    room.sent(&beat(4));
-    assert!(room.free() < 700 << 10);
-    room.sent(&beat(5));
-    assert_eq!(room.free(), all);
-    assert!(room.take(2 << 20).is_none());
-    assert!(room.take(usize::MAX).is_none());
+    memory.sent(&beat(4));
+    assert!(memory.available() < 700 << 10);
+    memory.sent(&beat(5));
+    assert_eq!(memory.available(), all);
+    assert!(memory.reserve(2 << 20).is_none());
+    assert!(memory.reserve(usize::MAX).is_none());
     // Messages that the driver has not taken count as well.
-    let held = room.take(1000).unwrap();
-    assert!(room.free() < all);
+    let held = memory.reserve(1000).unwrap();
+    assert!(memory.available() < all);
     drop(held);
-    assert_eq!(room.free(), all);
+    assert_eq!(memory.available(), all);
 }

@@ -5,8 +5,8 @@
 //! frames of other messages may be sent between them.
 
 use crate::machine::{
-    Author, Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, ServerName,
-    Time,
+    Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, ServerName, Time,
+    Writer,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub(super) const NAME: usize = 255;
 pub(super) mod kind {
     pub const BEAT: u8 = 1;
     pub const COMMITTED: u8 = 2;
-    pub const HEARD: u8 = 3;
-    pub const NOT_HERE: u8 = 4;
+    pub const ACKNOWLEDGED: u8 = 3;
+    pub const NOT_WRITER: u8 = 4;
     pub const OUTCOME: u8 = 5;
     pub const PROPOSED: u8 = 6;
     pub const FORWARD: u8 = 7;
@@ -164,7 +164,7 @@ fn fixed_part(record: &Record) -> [u8; FIXED] {
 const FIXED: usize = 32;
 
 fn head(message: &Message) -> Option<Vec<u8>> {
-    let mut out = Writer(Vec::with_capacity(96));
+    let mut out = Encoder(Vec::with_capacity(96));
     match message {
         Message::Beat(beat) => {
             out.u8(kind::BEAT);
@@ -172,28 +172,28 @@ fn head(message: &Message) -> Option<Vec<u8>> {
             out.u64(beat.clock.0);
             out.echo(beat.echo);
             out.u64(beat.committed);
-            out.u64(beat.heard);
+            out.u64(beat.newest_known);
             out.u8(beat.age.is_some().into());
             // Rounded up, so that the proof never appears younger than it is.
             let age = beat.age.unwrap_or_default().as_nanos().div_ceil(1000);
             out.u64(u64::try_from(age).unwrap_or(u64::MAX));
             out.u8(beat.draining.into());
         }
-        Message::Committed(number, author) => {
+        Message::Committed(number, writer) => {
             out.u8(kind::COMMITTED);
             out.u64(*number);
-            let author = author.as_ref().filter(|a| a.server.len() <= NAME);
-            out.u8(author.is_some().into());
-            if let Some(author) = author {
-                out.author(author)?;
+            let writer = writer.as_ref().filter(|a| a.server.len() <= NAME);
+            out.u8(writer.is_some().into());
+            if let Some(writer) = writer {
+                out.writer(writer)?;
             }
         }
-        Message::Heard(number) => {
-            out.u8(kind::HEARD);
+        Message::Acknowledged(number) => {
+            out.u8(kind::ACKNOWLEDGED);
             out.u64(*number);
         }
-        Message::NotHere(key, committed, draining) => {
-            out.u8(kind::NOT_HERE);
+        Message::NotWriter(key, committed, draining) => {
+            out.u8(kind::NOT_WRITER);
             out.key(*key);
             out.u64(*committed);
             out.u8((*draining).into());
@@ -222,7 +222,7 @@ fn head(message: &Message) -> Option<Vec<u8>> {
         Message::Proposed(group) => {
             out.u8(kind::PROPOSED);
             out.u64(group.number);
-            out.author(&group.author)?;
+            out.writer(&group.writer)?;
             out.u8(group.previous.is_some().into());
             out.u64(group.previous.unwrap_or(0));
             out.0
@@ -238,9 +238,9 @@ fn head(message: &Message) -> Option<Vec<u8>> {
     Some(out.0)
 }
 
-struct Writer(Vec<u8>);
+struct Encoder(Vec<u8>);
 
-impl Writer {
+impl Encoder {
     fn u8(&mut self, number: u8) {
         self.0.push(number);
     }
@@ -259,10 +259,10 @@ impl Writer {
         self.u64(echo.map_or(0, |echo| echo.clock.0));
     }
 
-    fn author(&mut self, author: &Author) -> Option<()> {
-        self.u64(author.start);
-        self.u8(u8::try_from(author.server.len()).ok()?);
-        self.0.extend_from_slice(author.server.as_bytes());
+    fn writer(&mut self, writer: &Writer) -> Option<()> {
+        self.u64(writer.start);
+        self.u8(u8::try_from(writer.server.len()).ok()?);
+        self.0.extend_from_slice(writer.server.as_bytes());
         Some(())
     }
 }
@@ -274,7 +274,7 @@ pub(super) fn weight(bytes: &[u8]) -> Result<usize, Broken> {
         return Ok(bytes.len());
     }
     rest.u64()?;
-    rest.author()?;
+    rest.writer()?;
     rest.previous()?;
     Ok(bytes.len() + RECORD * rest.count()?)
 }
@@ -296,28 +296,28 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
         kind::BEAT => {
             let (start, clock) = (rest.u64()?, Time(rest.u64()?));
             let echo = rest.echo()?;
-            let (committed, heard) = (rest.u64()?, rest.u64()?);
+            let (committed, newest_known) = (rest.u64()?, rest.u64()?);
             let (known, age) = (rest.flag()?, Duration::from_micros(rest.u64()?));
             Message::Beat(Beat {
                 start,
                 clock,
                 echo,
                 committed,
-                heard,
+                newest_known,
                 age: known.then_some(age),
                 draining: rest.flag()?,
             })
         }
         kind::COMMITTED => {
             let number = rest.u64()?;
-            let author = match rest.flag()? {
-                true => Some(rest.author()?),
+            let writer = match rest.flag()? {
+                true => Some(rest.writer()?),
                 false => None,
             };
-            Message::Committed(number, author)
+            Message::Committed(number, writer)
         }
-        kind::HEARD => Message::Heard(rest.u64()?),
-        kind::NOT_HERE => Message::NotHere(rest.key()?, rest.u64()?, rest.flag()?),
+        kind::ACKNOWLEDGED => Message::Acknowledged(rest.u64()?),
+        kind::NOT_WRITER => Message::NotWriter(rest.key()?, rest.u64()?, rest.flag()?),
         kind::OUTCOME => {
             let key = rest.key()?;
             let outcome = match rest.u8()? {
@@ -335,7 +335,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
         }
         kind::PROPOSED => {
             let number = rest.u64()?;
-            let author = rest.author()?;
+            let writer = rest.writer()?;
             let previous = rest.previous()?;
             let count = rest.count()?;
             let mut records = Vec::with_capacity(count);
@@ -351,7 +351,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
             }
             Message::Proposed(Arc::new(Group {
                 number,
-                author,
+                writer,
                 previous,
                 records,
             }))
@@ -424,10 +424,10 @@ impl<'a> Reader<'a> {
         Ok(name.map_err(|_| Broken("a name that is not text"))?.into())
     }
 
-    fn author(&mut self) -> Result<Author, Broken> {
+    fn writer(&mut self) -> Result<Writer, Broken> {
         let start = self.u64()?;
         let server = self.name()?;
-        Ok(Author { server, start })
+        Ok(Writer { server, start })
     }
 
     /// Decodes the hash of a group's predecessor; `None` if the group has none.

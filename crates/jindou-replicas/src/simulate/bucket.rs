@@ -3,7 +3,7 @@
 use super::Counted;
 use super::shards::{Files, Snapshot};
 use super::state::Random;
-use super::world::{EPOCH, Happening, MS, S, World};
+use super::world::{EPOCH, MS, S, ScheduledEvent, World};
 use crate::machine::event::{Base, Event, Fetch, Fetched, Listing, PutResult};
 use crate::machine::group::{Blob, Group};
 use crate::machine::names::Name;
@@ -34,7 +34,7 @@ impl Op {
             Self::Put(number, attempt, _) => {
                 Some(Event::Put(*number, *attempt, PutResult::Unknown))
             }
-            Self::List(look, ..) => Some(Event::Listed(*look, None)),
+            Self::List(listing_id, ..) => Some(Event::Listed(*listing_id, None)),
             Self::Fetch(fetch) => Some(Event::Fetched(*fetch, Fetched::Unknown)),
             Self::Download => Some(Event::Downloaded(None)),
             Self::Span(..) | Self::Upload(..) | Self::Shard(..) | Self::Trim(_) => None,
@@ -102,9 +102,9 @@ impl Bucket {
     }
 
     /// Loses a group that was created before `before` and whose loss servers can detect. Returns its number. The newest
-    /// group is lost only if all running servers know that it existed (`heard`), since they rarely read the entries in
-    /// `servers/`.
-    pub fn lose(&mut self, random: &mut Random, before: u64, heard: u64) -> Option<u64> {
+    /// group is lost only if all running servers know that it existed (`newest_known`), since they rarely read the
+    /// entries in `servers/`.
+    pub fn lose(&mut self, random: &mut Random, before: u64, newest_known: u64) -> Option<u64> {
         let newest = *self.groups.last_key_value()?.0;
         let version = |number: u64| {
             let bytes = self.groups.get(&number)?;
@@ -113,7 +113,7 @@ impl Bucket {
         let may = |number: &u64| {
             let old = self.first.get(number).is_some_and(|(_, at)| *at < before);
             old && match *number == newest {
-                true => self.entries >= newest && heard >= newest,
+                true => self.entries >= newest && newest_known >= newest,
                 false => version(number + 1) == Some(2),
             }
         };
@@ -186,7 +186,7 @@ impl World<'_> {
     /// Sends a request from a server's driver, with random faults.
     pub fn request(&mut self, server: usize, op: Op) {
         let start = self.servers[server].start;
-        let bad = self.weather.bucket_bad[server] > self.now;
+        let bad = self.fault_schedule.bucket_bad[server] > self.now;
         let fate = match bad {
             true => self.random.below(12),
             false => u64::MAX,
@@ -198,10 +198,10 @@ impl World<'_> {
         let unknown = op.unknown();
         let give_up = |world: &mut Self, after: u64| {
             if let Some(event) = unknown.clone() {
-                world.after(after, Happening::Deliver(server, start, event, None));
+                world.after(after, ScheduledEvent::Deliver(server, start, event, None));
             }
         };
-        if self.weather.bucket_cut[server] > self.now || fate == 0 {
+        if self.fault_schedule.bucket_cut[server] > self.now || fate == 0 {
             self.count(Counted::LostRequests);
             return give_up(self, TIME_OUT);
         }
@@ -212,7 +212,7 @@ impl World<'_> {
             7 if matches!(op, Op::Put(..)) => self.count(Counted::Doubled),
             _ => {}
         }
-        let arrive = |op, answered| Happening::Arrive {
+        let arrive = |op, answered| ScheduledEvent::Arrive {
             server,
             start,
             op,
@@ -258,7 +258,7 @@ impl World<'_> {
             return;
         }
         if answered && lives && sender.paused.is_some() && self.random.chance(80) {
-            let request = Happening::Arrive {
+            let request = ScheduledEvent::Arrive {
                 server,
                 start,
                 op,
@@ -266,9 +266,12 @@ impl World<'_> {
             };
             return self.servers[server].outbox.push(request);
         }
-        if self.weather.bucket_cut[server] > self.now {
+        if self.fault_schedule.bucket_cut[server] > self.now {
             if let (true, Some(event)) = (answered, op.unknown()) {
-                self.after(TIME_OUT, Happening::Deliver(server, start, event, None));
+                self.after(
+                    TIME_OUT,
+                    ScheduledEvent::Deliver(server, start, event, None),
+                );
             }
             return;
         }
@@ -282,7 +285,9 @@ impl World<'_> {
                 });
                 Event::Put(number, attempt, result)
             }
-            Op::List(look, after, all) => Event::Listed(look, Some(self.bucket.list(after, all))),
+            Op::List(listing_id, after, all) => {
+                Event::Listed(listing_id, Some(self.bucket.list(after, all)))
+            }
             Op::Fetch(fetch) => Event::Fetched(fetch, self.bucket.fetch(fetch)),
             Op::Span(first, last, bytes) => {
                 self.bucket.spans.entry((first, last)).or_insert(bytes);
@@ -323,7 +328,7 @@ impl World<'_> {
         };
         if answered {
             let time = self.random.delay(MS, 40 * MS);
-            self.after(time, Happening::Deliver(server, start, event, store));
+            self.after(time, ScheduledEvent::Deliver(server, start, event, store));
         }
     }
 }

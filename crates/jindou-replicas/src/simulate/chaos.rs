@@ -3,13 +3,13 @@
 use super::Counted;
 use super::server::Server;
 use super::state::Random;
-use super::world::{Happening, MS, S, SERVERS, World};
+use super::world::{MS, S, SERVERS, ScheduledEvent, World};
 use crate::machine::event::Message;
 use crate::machine::group::ServerName;
 
 /// End times of the current faults, and the random parameters of a run.
 #[derive(Debug)]
-pub(super) struct Weather {
+pub(super) struct FaultSchedule {
     /// For each server, end time of the fault: the bucket is slow, and loses requests and responses.
     pub bucket_bad: [u64; SERVERS],
     /// For each server, end time of the fault: the bucket cannot be reached.
@@ -37,7 +37,7 @@ pub(super) struct Weather {
     pub upgraded: u64,
 }
 
-impl Weather {
+impl FaultSchedule {
     pub fn new(random: &mut Random) -> Self {
         let long_pauses = random.chance(30);
         let fair = random.chance(10);
@@ -80,7 +80,7 @@ impl Weather {
     }
 }
 
-impl Weather {
+impl FaultSchedule {
     pub fn is_cut(&self, from: usize, to: usize, now: u64) -> bool {
         self.cut[from][to] > now
     }
@@ -102,18 +102,19 @@ impl World<'_> {
 
     /// Starts a random fault.
     pub fn chaos(&mut self) {
-        if self.now >= self.until || self.weather.every > self.until {
+        if self.now >= self.until || self.fault_schedule.every > self.until {
             return;
         }
-        let time = self
-            .random
-            .between(self.weather.every / 2, self.weather.every * 3 / 2);
-        self.after(time, Happening::Chaos);
+        let time = self.random.between(
+            self.fault_schedule.every / 2,
+            self.fault_schedule.every * 3 / 2,
+        );
+        self.after(time, ScheduledEvent::Chaos);
         let index = self.some_server();
         let other = self.some_server();
         let length = self.random.delay(500 * MS, 15 * S);
         let until = self.now + length;
-        if self.weather.loses && self.random.chance(30) {
+        if self.fault_schedule.loses && self.random.chance(30) {
             self.lose();
         }
         match self.random.below(20) {
@@ -127,30 +128,30 @@ impl World<'_> {
                     self.add_shard(index);
                 }
                 let time = self.random.delay(100 * MS, 10 * S);
-                self.after(time, Happening::Start(index));
+                self.after(time, ScheduledEvent::Start(index));
             }
             3..7 => {
-                let time = match self.weather.long_pauses && self.random.chance(80) {
+                let time = match self.fault_schedule.long_pauses && self.random.chance(80) {
                     true => self.random.between(45 * S, 110 * S),
                     false => self.random.delay(100 * MS, 20 * S),
                 };
                 match self.random.chance(50) {
                     true => self.pause(index, time),
-                    false => self.weather.ambush[index] = Some(time),
+                    false => self.fault_schedule.ambush[index] = Some(time),
                 }
             }
             7..9 => {
                 // The link is cut in one direction only.
                 self.count(Counted::CutOneWay);
-                self.weather.cut[index][other] = until;
+                self.fault_schedule.cut[index][other] = until;
                 self.disturb(index, until);
                 self.disturb(other, until);
             }
             9..11 => {
                 self.count(Counted::CutOff);
                 for other in 0..self.servers.len() {
-                    self.weather.cut[index][other] = until;
-                    self.weather.cut[other][index] = until;
+                    self.fault_schedule.cut[index][other] = until;
+                    self.fault_schedule.cut[other][index] = until;
                     self.disturb(other, until);
                 }
                 self.disturb(index, until);
@@ -158,8 +159,8 @@ impl World<'_> {
             11..13 => {
                 self.count(Counted::SlowLinks);
                 for other in 0..self.servers.len() {
-                    self.weather.bad[index][other] = until;
-                    self.weather.bad[other][index] = until;
+                    self.fault_schedule.bad[index][other] = until;
+                    self.fault_schedule.bad[other][index] = until;
                     self.disturb(other, until);
                 }
             }
@@ -173,7 +174,7 @@ impl World<'_> {
                 for index in 0..self.servers.len() {
                     if self.random.chance(60) {
                         self.count(Counted::BucketBad);
-                        self.weather.bucket_bad[index] = until + length;
+                        self.fault_schedule.bucket_bad[index] = until + length;
                         let server = &mut self.servers[index];
                         server.cut_off = server.cut_off.max(until + length);
                     }
@@ -187,7 +188,7 @@ impl World<'_> {
             _ => {
                 if self.servers[index].machine.is_some() && self.servers[index].paused.is_none() {
                     self.deliver(index, crate::machine::event::Event::Drain);
-                    self.after(S, Happening::Leave(index));
+                    self.after(S, ScheduledEvent::Leave(index));
                 }
             }
         }
@@ -204,8 +205,11 @@ impl World<'_> {
             .servers
             .iter()
             .filter_map(|server| server.machine.as_ref());
-        let heard = machines.map(|machine| machine.heard()).min().unwrap_or(0);
-        if let Some(number) = self.bucket.lose(&mut self.random, before, heard) {
+        let newest_known = machines
+            .map(|machine| machine.newest_known())
+            .min()
+            .unwrap_or(0);
+        if let Some(number) = self.bucket.lose(&mut self.random, before, newest_known) {
             self.count(Counted::Lost);
             self.note([16, number, 0], || format!("bucket: lost group {number}"));
         }
@@ -213,7 +217,7 @@ impl World<'_> {
 
     fn cut_bucket(&mut self, index: usize, until: u64) {
         self.count(Counted::BucketCut);
-        self.weather.bucket_cut[index] = until;
+        self.fault_schedule.bucket_cut[index] = until;
         let server = &mut self.servers[index];
         server.cut_off = server.cut_off.max(until);
     }
@@ -222,12 +226,12 @@ impl World<'_> {
     pub fn heal(&mut self) {
         let now = self.now;
         self.note([12, 0, 0], || "all trouble ends".to_owned());
-        let weather = &mut self.weather;
-        weather.bucket_bad = [now; SERVERS];
-        weather.bucket_cut = [now; SERVERS];
-        weather.bad = [[now; SERVERS]; SERVERS];
-        weather.cut = [[now; SERVERS]; SERVERS];
-        weather.ambush = [None; SERVERS];
+        let fault_schedule = &mut self.fault_schedule;
+        fault_schedule.bucket_bad = [now; SERVERS];
+        fault_schedule.bucket_cut = [now; SERVERS];
+        fault_schedule.bad = [[now; SERVERS]; SERVERS];
+        fault_schedule.cut = [[now; SERVERS]; SERVERS];
+        fault_schedule.ambush = [None; SERVERS];
         for index in 0..self.servers.len() {
             let server: &mut Server = &mut self.servers[index];
             server.disturbed = server.disturbed.min(now);
@@ -245,22 +249,22 @@ impl World<'_> {
             return;
         };
         let now = self.now;
-        let lost = self.weather.bad[from][to] > now && self.random.chance(25);
+        let lost = self.fault_schedule.bad[from][to] > now && self.random.chance(25);
         let Some(server) = self.servers.get(to) else {
             return;
         };
-        if server.machine.is_none() || self.weather.cut[from][to] > now || lost {
+        if server.machine.is_none() || self.fault_schedule.cut[from][to] > now || lost {
             self.count(Counted::LostMessages);
             return;
         }
         let start = server.start;
-        let time = match self.weather.bad[from][to] > now {
+        let time = match self.fault_schedule.bad[from][to] > now {
             true => self.random.delay(MS, 3 * S),
             false => self.random.delay(100, 60 * MS),
         };
         self.after(
             time,
-            Happening::Message {
+            ScheduledEvent::Message {
                 from,
                 to,
                 start,

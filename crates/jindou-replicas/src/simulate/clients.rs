@@ -4,7 +4,7 @@ use super::oracle::{Ack, ReadAnswer};
 use super::server::Server;
 use super::shards::NO_HOLDER;
 use super::state::CONSTANT;
-use super::world::{Happening, MS, S, World};
+use super::world::{MS, S, ScheduledEvent, World};
 use crate::machine::event::{Consistency, Outcome, Refusal};
 use crate::machine::group::{Blob, RequestKey};
 
@@ -57,8 +57,8 @@ impl World<'_> {
             return;
         }
         self.new_update();
-        let time = self.random.delay(1, self.weather.updates * 3);
-        self.after(time, Happening::MakeUpdate);
+        let time = self.random.delay(1, self.fault_schedule.updates * 3);
+        self.after(time, ScheduledEvent::MakeUpdate);
     }
 
     fn new_update(&mut self) {
@@ -91,19 +91,19 @@ impl World<'_> {
             return;
         }
         let Some(server) = self.some_living() else {
-            return self.after(200 * MS, Happening::Send(index));
+            return self.after(200 * MS, ScheduledEvent::Send(index));
         };
         let update = &mut self.updates[index];
         update.attempt += 1;
         update.attached = Attached::To(server);
         let attempt = update.attempt;
         let time = self.random.between(50, 2 * MS);
-        self.after(time, Happening::Ask(server, index, attempt));
+        self.after(time, ScheduledEvent::Ask(server, index, attempt));
         let patience = match self.random.chance(20) {
             true => self.random.between(100 * MS, 2 * S),
             false => 12 * S,
         };
-        self.after(patience, Happening::TimeOut(index, attempt));
+        self.after(patience, ScheduledEvent::TimeOut(index, attempt));
     }
 
     pub fn time_out(&mut self, index: usize, attempt: u32) {
@@ -120,7 +120,7 @@ impl World<'_> {
             if self.updates[index].attached == Attached::To(server) {
                 self.updates[index].attached = Attached::Waiting;
                 let time = self.random.between(50 * MS, 500 * MS);
-                self.after(time, Happening::Send(index));
+                self.after(time, ScheduledEvent::Send(index));
             }
         }
     }
@@ -170,7 +170,7 @@ impl World<'_> {
         match unknown {
             true => {
                 update.attached = Attached::Waiting;
-                self.after(300 * MS, Happening::Send(index));
+                self.after(300 * MS, ScheduledEvent::Send(index));
             }
             false => update.attached = Attached::Done,
         }
@@ -189,11 +189,11 @@ impl World<'_> {
             };
             self.new_query(server, consistency, false);
         }
-        let time = self.random.delay(1, self.weather.queries * 3);
-        self.after(time, Happening::MakeQuery);
+        let time = self.random.delay(1, self.fault_schedule.queries * 3);
+        self.after(time, ScheduledEvent::MakeQuery);
     }
 
-    pub fn look_at(&mut self, server: usize) {
+    pub fn query_any(&mut self, server: usize) {
         if self.now < self.until && self.servers[server].machine.is_some() {
             self.new_query(server, Consistency::Any, false);
         }
@@ -209,7 +209,7 @@ impl World<'_> {
             answered: false,
             last,
         });
-        self.reach(Happening::Query(self.queries.len() - 1));
+        self.deliver_or_buffer(ScheduledEvent::Query(self.queries.len() - 1));
     }
 
     /// Handles a server's answer to a query.

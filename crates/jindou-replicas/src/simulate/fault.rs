@@ -15,21 +15,21 @@ pub enum Fault {
     /// Trimming ignores `keep`.
     TrimsTheYoung,
     /// Requests that other servers executed are not remembered.
-    KeysForgotten,
+    RequestsForgotten,
     /// A follower publishes groups that are only proposed.
     ProposedIsRead,
     /// Reads do not wait for the highest group number known to exist.
-    HeardIsApplied,
+    ReadsIgnoreKnownGroups,
     /// A strict read accepts a listing that started before the read.
-    StrictLooksBefore,
+    StrictUsesEarlierListing,
     /// Updates are acknowledged before the other servers have acknowledged the group.
-    AnsweredUnheard,
+    AcknowledgedUnconfirmed,
     /// A put with unknown outcome is reported as not executed.
     UnknownIsNotDone,
     /// An existing object is assumed to be this server's own.
     ExistsIsOurs,
     /// A heartbeat proves freshness as of its arrival.
-    BeatsAreFresh,
+    HeartbeatFreshOnArrival,
     /// A failed listing counts for queries that arrived after the listing started.
     OldListingFails,
     /// The end of the contiguous prefix of a listing is taken for the end of the log.
@@ -99,14 +99,14 @@ impl Fault {
         Self::NoProof,
         Self::TrimsBelowNewest,
         Self::TrimsTheYoung,
-        Self::KeysForgotten,
+        Self::RequestsForgotten,
         Self::ProposedIsRead,
-        Self::HeardIsApplied,
-        Self::StrictLooksBefore,
-        Self::AnsweredUnheard,
+        Self::ReadsIgnoreKnownGroups,
+        Self::StrictUsesEarlierListing,
+        Self::AcknowledgedUnconfirmed,
         Self::UnknownIsNotDone,
         Self::ExistsIsOurs,
-        Self::BeatsAreFresh,
+        Self::HeartbeatFreshOnArrival,
         Self::OldListingFails,
         Self::GapIsTheEnd,
         Self::WriterTrustsGap,

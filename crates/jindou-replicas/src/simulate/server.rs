@@ -5,10 +5,10 @@ use super::bucket::Op;
 use super::clients::Attached;
 use super::shards::Snapshot;
 use super::state::fingerprint;
-use super::world::{EPOCH, Happening, MS, S, SERVERS, World};
+use super::world::{EPOCH, MS, S, SERVERS, ScheduledEvent, World};
 use crate::machine::Machine;
 use crate::machine::event::{Action, Base, Evaluation, Event, Message, Problem};
-use crate::machine::group::{Author, Blob, Group, Record, Request, RequestKey, write_span};
+use crate::machine::group::{Blob, Group, Record, Request, RequestKey, Writer, write_span};
 use crate::machine::settings::Time;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,9 +19,9 @@ pub(super) struct Server {
     /// End time of the current pause; `None` if the server is not paused.
     pub paused: Option<u64>,
     /// Events that arrived while the server was paused.
-    inbox: VecDeque<Happening>,
+    inbox: VecDeque<ScheduledEvent>,
     /// Requests that were not sent yet when the pause started.
-    pub outbox: Vec<Happening>,
+    pub outbox: Vec<ScheduledEvent>,
     /// Drift of the server's clock in parts per million, and the clock's value at global time 0.
     drift: i64,
     offset: u64,
@@ -31,7 +31,7 @@ pub(super) struct Server {
     pub published: (u64, Snapshot),
     pub head: Snapshot,
     /// State of the head after each evaluated record that is in no group yet.
-    layers: VecDeque<Snapshot>,
+    speculative_heads: VecDeque<Snapshot>,
     /// State of the head after each group that is not published yet.
     groups: BTreeMap<u64, Snapshot>,
     /// Updates being evaluated, one after another.
@@ -49,7 +49,7 @@ pub(super) struct Server {
 impl Server {
     /// All snapshots, those that are not published first.
     pub fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
-        let ahead = self.layers.iter().chain(self.groups.values());
+        let ahead = self.speculative_heads.iter().chain(self.groups.values());
         ahead.chain([&self.head, &self.published.1])
     }
 
@@ -103,7 +103,7 @@ impl World<'_> {
             disk,
             published: (0, Snapshot::default()),
             head: Snapshot::default(),
-            layers: VecDeque::new(),
+            speculative_heads: VecDeque::new(),
             groups: BTreeMap::new(),
             evaluating: VecDeque::new(),
             objects: BTreeMap::new(),
@@ -135,15 +135,15 @@ impl World<'_> {
             .map_or(empty, |(_, snapshot)| snapshot.clone());
         server.published = (base.as_ref().map_or(0, |(base, _)| base.number), snapshot);
         server.head = server.published.1.clone();
-        server.layers.clear();
+        server.speculative_heads.clear();
         server.groups.clear();
         server.evaluating.clear();
         let local = server.local(now);
-        let author = Author {
+        let writer = Writer {
             server: name,
             start,
         };
-        server.machine = Some(Machine::new(settings, EPOCH, author, seed, local).with_fault(fault));
+        server.machine = Some(Machine::new(settings, EPOCH, writer, seed, local).with_fault(fault));
         self.note([2, index as u64, start], || format!("{index} starts"));
         self.start_shards(index);
         self.deliver(index, Event::Opened(base.map(|(base, _)| base)));
@@ -156,14 +156,14 @@ impl World<'_> {
             .map(|(_, name)| name.clone());
         self.deliver(index, Event::Peers(names.collect()));
         // Servers with the old version are replaced one by one.
-        let format = match self.now < self.weather.upgraded {
+        let format = match self.now < self.fault_schedule.upgraded {
             true => 1,
             false => 2,
         };
         self.deliver(index, Event::Format(format));
         self.deliver(index, Event::Known(self.bucket.entries));
         if let Some(machine) = &self.servers[index].machine {
-            self.bucket.entries = self.bucket.entries.max(machine.heard());
+            self.bucket.entries = self.bucket.entries.max(machine.newest_known());
         }
     }
 
@@ -174,7 +174,7 @@ impl World<'_> {
                 self.deliver_peers(index);
             }
         }
-        self.after(5 * S, Happening::Peers);
+        self.after(5 * S, ScheduledEvent::Peers);
     }
 
     /// Crashes a server. With `forever`, the server leaves permanently.
@@ -201,7 +201,7 @@ impl World<'_> {
                 self.lose_peer(other, index);
                 let event = Event::Disconnected(self.names[index].clone());
                 let (start, time) = (self.servers[other].start, self.random.between(1, 50 * MS));
-                self.after(time, Happening::Deliver(other, start, event, None));
+                self.after(time, ScheduledEvent::Deliver(other, start, event, None));
             }
         }
         self.lose_clients(index);
@@ -217,7 +217,7 @@ impl World<'_> {
             self.note([4, index as u64, time], || {
                 format!("{index} pauses for {} ms", time / MS)
             });
-            self.at(until, Happening::Resume(index));
+            self.at(until, ScheduledEvent::Resume(index));
         }
     }
 
@@ -234,19 +234,19 @@ impl World<'_> {
         for request in std::mem::take(&mut self.servers[index].outbox) {
             let time = self.random.between(1, 5 * MS);
             let late = match &request {
-                Happening::Arrive { op, .. } if self.random.chance(50) => op.unknown(),
+                ScheduledEvent::Arrive { op, .. } if self.random.chance(50) => op.unknown(),
                 _ => None,
             };
             // The request's time limit passed during the pause, so the driver treats it as timed out. The request may
             // still be sent.
-            if let (Some(event), Happening::Arrive { server, op, .. }) = (late, &request) {
-                self.after(time, Happening::Deliver(*server, start, event, None));
+            if let (Some(event), ScheduledEvent::Arrive { server, op, .. }) = (late, &request) {
+                self.after(time, ScheduledEvent::Deliver(*server, start, event, None));
                 if self.random.chance(50) {
                     let op = op.clone();
                     let time = self.random.between(1, 50 * MS);
                     self.after(
                         time,
-                        Happening::Arrive {
+                        ScheduledEvent::Arrive {
                             server: index,
                             start,
                             op,
@@ -263,21 +263,21 @@ impl World<'_> {
         let lost = self.random.chance(40) && now < self.until;
         if lost {
             let until = now + self.random.between(S, 5 * S);
-            let bad = &mut self.weather.bucket_bad[index];
+            let bad = &mut self.fault_schedule.bucket_bad[index];
             *bad = until.max(*bad);
             let server = &mut self.servers[index];
             server.cut_off = server.cut_off.max(until);
-            for look in 1..=20 {
-                self.after(look * 20 * MS, Happening::Look(index));
+            for n in 1..=20 {
+                self.after(n * 20 * MS, ScheduledEvent::QueryAny(index));
             }
         }
         let inbox = std::mem::take(&mut self.servers[index].inbox);
-        for happening in inbox {
-            if lost && matches!(happening, Happening::Message { .. }) {
+        for scheduled in inbox {
+            if lost && matches!(scheduled, ScheduledEvent::Message { .. }) {
                 continue;
             }
             // Buffered events are handled in order, interleaved with the results of the server's own actions.
-            self.reach(happening);
+            self.deliver_or_buffer(scheduled);
         }
         self.deliver(index, Event::Wake);
     }
@@ -293,14 +293,14 @@ impl World<'_> {
     }
 
     /// Delivers an event to a server if it is running, or buffers the event if the server is paused.
-    pub fn reach(&mut self, happening: Happening) {
-        let (index, start) = match &happening {
-            Happening::Deliver(index, start, ..) => (*index, Some(*start)),
-            Happening::Evaluated(index, start, ..) => (*index, Some(*start)),
-            Happening::Shard(index, start, _) => (*index, Some(*start)),
-            Happening::Message { to, start, .. } => (*to, Some(*start)),
-            Happening::Ask(index, ..) => (*index, None),
-            Happening::Query(query) => (self.queries[*query].server, None),
+    pub fn deliver_or_buffer(&mut self, scheduled: ScheduledEvent) {
+        let (index, start) = match &scheduled {
+            ScheduledEvent::Deliver(index, start, ..) => (*index, Some(*start)),
+            ScheduledEvent::Evaluated(index, start, ..) => (*index, Some(*start)),
+            ScheduledEvent::Shard(index, start, _) => (*index, Some(*start)),
+            ScheduledEvent::Message { to, start, .. } => (*to, Some(*start)),
+            ScheduledEvent::Ask(index, ..) => (*index, None),
+            ScheduledEvent::Query(query) => (self.queries[*query].server, None),
             _ => return,
         };
         let server = &mut self.servers[index];
@@ -308,29 +308,32 @@ impl World<'_> {
             return;
         }
         if server.paused.is_some() {
-            server.inbox.push_back(happening);
+            server.inbox.push_back(scheduled);
             return;
         }
-        match happening {
+        match scheduled {
             // The store is replaced when everything before that is done.
-            Happening::Deliver(_, start, event @ Event::Downloaded(_), state)
+            ScheduledEvent::Deliver(_, start, event @ Event::Downloaded(_), state)
                 if self.is_waiting(index) =>
             {
-                self.after(100 * MS, Happening::Deliver(index, start, event, state));
+                self.after(
+                    100 * MS,
+                    ScheduledEvent::Deliver(index, start, event, state),
+                );
             }
-            Happening::Deliver(_, _, event, snapshot) => {
+            ScheduledEvent::Deliver(_, _, event, snapshot) => {
                 if let (Event::Downloaded(Some(base)), Some(snapshot)) = (&event, snapshot) {
                     self.install(index, base.clone(), snapshot);
                 }
                 self.deliver(index, event);
             }
-            Happening::Shard(_, _, event) => self.handle_shard_event(index, event),
-            Happening::Evaluated(_, _, ticket) => self.evaluated(index, ticket),
-            Happening::Message { from, message, .. } => {
+            ScheduledEvent::Shard(_, _, event) => self.handle_shard_event(index, event),
+            ScheduledEvent::Evaluated(_, _, ticket) => self.evaluated(index, ticket),
+            ScheduledEvent::Message { from, message, .. } => {
                 let name = self.names[from].clone();
                 self.deliver(index, Event::Received(name, message));
             }
-            Happening::Ask(_, update, attempt) => {
+            ScheduledEvent::Ask(_, update, attempt) => {
                 let update = &self.updates[update];
                 // Skip updates whose client has closed the connection.
                 if update.attempt == attempt && update.attached == Attached::To(index) {
@@ -342,7 +345,7 @@ impl World<'_> {
                     self.deliver(index, event);
                 }
             }
-            Happening::Query(query) => {
+            ScheduledEvent::Query(query) => {
                 let now = self.now;
                 self.queries[query].asked = now;
                 self.queries[query].start = self.servers[index].start;
@@ -376,7 +379,7 @@ impl World<'_> {
             Some(record) => {
                 self.apply_to_head(index, &record);
                 let server = &mut self.servers[index];
-                server.layers.push_back(server.head.clone());
+                server.speculative_heads.push_back(server.head.clone());
                 let Record { report, bytes, .. } = record;
                 Evaluation::Record { bytes, report }
             }
@@ -398,7 +401,7 @@ impl World<'_> {
             1..10 => self.random.between(20 * MS, 100 * MS),
             _ => self.random.between(100, 2 * MS),
         };
-        self.after(time, Happening::Evaluated(index, start, ticket));
+        self.after(time, ScheduledEvent::Evaluated(index, start, ticket));
     }
 
     fn install(&mut self, index: usize, base: Base, mut snapshot: Snapshot) {
@@ -410,7 +413,7 @@ impl World<'_> {
         if base.number >= server.published.0 {
             server.published = (base.number, snapshot.clone());
             server.head = snapshot.clone();
-            server.layers.clear();
+            server.speculative_heads.clear();
             server.groups.clear();
             server.evaluating.clear();
             server.disk = Some((base, snapshot));
@@ -447,7 +450,7 @@ impl World<'_> {
             let at = server.global(machine.wake()).max(self.now + 1);
             if at < server.wake_at {
                 server.wake_at = at;
-                self.at(at, Happening::Wake(index, at));
+                self.at(at, ScheduledEvent::Wake(index, at));
             }
         }
     }
@@ -459,8 +462,8 @@ impl World<'_> {
             return;
         }
         let count = group.records.len();
-        let snapshot = match server.layers.len() >= count {
-            true => server.layers.drain(..count).next_back(),
+        let snapshot = match server.speculative_heads.len() >= count {
+            true => server.speculative_heads.drain(..count).next_back(),
             // Reached only with injected faults.
             false => {
                 for record in &group.records {
@@ -489,8 +492,8 @@ impl World<'_> {
                 self.deliver(index, Event::Merged(number));
             }
         }
-        let time = self.random.between(100 * MS, self.weather.merges);
-        self.after(time, Happening::Merge);
+        let time = self.random.between(100 * MS, self.fault_schedule.merges);
+        self.after(time, ScheduledEvent::Merge);
     }
 
     fn act(&mut self, index: usize, action: Action) {
@@ -523,12 +526,12 @@ impl World<'_> {
             } => {
                 self.take_layers(index, &group);
                 self.servers[index].keep_object(group.number, bytes.clone());
-                if let Some(time) = self.weather.ambush[index].take() {
+                if let Some(time) = self.fault_schedule.ambush[index].take() {
                     self.pause(index, time);
                 }
                 self.request(index, Op::Put(group.number, attempt, bytes));
             }
-            Action::Lay(group) => {
+            Action::Apply(group) => {
                 for record in &group.records {
                     self.apply_to_head(index, record);
                 }
@@ -539,15 +542,19 @@ impl World<'_> {
                 }
             }
             Action::Publish(number) => self.publish(index, number),
-            Action::Fall => {
+            Action::Rollback => {
                 let server = &mut self.servers[index];
                 server.head = server.published.1.clone();
-                server.layers.clear();
+                server.speculative_heads.clear();
                 server.groups.clear();
                 server.evaluating.clear();
             }
-            Action::List { look, after, all } => {
-                self.request(index, Op::List(look, after, all));
+            Action::List {
+                listing_id,
+                after,
+                all,
+            } => {
+                self.request(index, Op::List(listing_id, after, all));
             }
             Action::WriteBack(number) => self.write_back(index, number),
             Action::Fetch(fetch) => self.request(index, Op::Fetch(fetch)),
@@ -574,7 +581,7 @@ impl World<'_> {
             Action::Trim(number) => self.request(index, Op::Trim(number)),
             Action::Send(..) => {}
             Action::Answer(key, outcome) => self.answered(index, key, outcome),
-            Action::Serve(query) => self.served(index, query),
+            Action::AnswerRead(query) => self.served(index, query),
             Action::Refuse(query, refusal) => {
                 self.count(Counted::Refused);
                 if let Some(query) = self.queries.get_mut(query as usize) {

@@ -1,7 +1,7 @@
 //! The simulated world: time, events, servers, bucket and clients.
 
 use super::bucket::{Bucket, Op};
-use super::chaos::Weather;
+use super::chaos::FaultSchedule;
 use super::clients::{Reading, Update};
 use super::oracle::History;
 use super::server::Server;
@@ -24,7 +24,7 @@ pub(super) const SERVERS: usize = 6;
 
 /// An event that is scheduled for a time.
 #[derive(Clone, Debug)]
-pub(super) enum Happening {
+pub(super) enum ScheduledEvent {
     /// An event for the process of a server that has this start number. A base is accompanied by its store.
     Deliver(usize, u64, Event, Option<Snapshot>),
     /// An event for such a process that is about its shards.
@@ -53,7 +53,7 @@ pub(super) enum Happening {
     /// A query arrives at a server.
     Query(usize),
     /// A client sends a query with [`crate::Consistency::Any`] to a server.
-    Look(usize),
+    QueryAny(usize),
     /// Create the next update, and the next query.
     MakeUpdate,
     MakeQuery,
@@ -68,7 +68,7 @@ pub(super) enum Happening {
 struct Scheduled {
     at: u64,
     order: u64,
-    happening: Happening,
+    scheduled: ScheduledEvent,
 }
 
 impl PartialEq for Scheduled {
@@ -101,7 +101,7 @@ pub(super) struct World<'a> {
     pub servers: Vec<Server>,
     pub names: Vec<ServerName>,
     pub bucket: Bucket,
-    pub weather: Weather,
+    pub fault_schedule: FaultSchedule,
     /// None if all servers have the whole store.
     pub shards: Option<Shards>,
     /// Servers at the beginning, and how many of them have each shard.
@@ -127,7 +127,7 @@ impl<'a> World<'a> {
             span_groups: 4,
             ..Settings::default()
         };
-        let weather = Weather::new(&mut random);
+        let fault_schedule = FaultSchedule::new(&mut random);
         let mut world = Self {
             now: 0,
             random,
@@ -141,8 +141,8 @@ impl<'a> World<'a> {
             servers: Vec::new(),
             names: (0..SERVERS).map(|i| format!("server-{i}").into()).collect(),
             bucket: Bucket::default(),
-            until: weather.length,
-            weather,
+            until: fault_schedule.length,
+            fault_schedule,
             shards: None,
             copies: (1, 1),
             updates: Vec::new(),
@@ -160,26 +160,26 @@ impl<'a> World<'a> {
         for _ in 0..count {
             world.add_server(true);
         }
-        world.after(300 * MS, Happening::MakeUpdate);
-        world.after(300 * MS, Happening::MakeQuery);
-        world.after(S, Happening::Chaos);
-        world.after(2 * S, Happening::Merge);
-        world.after(5 * S, Happening::Peers);
+        world.after(300 * MS, ScheduledEvent::MakeUpdate);
+        world.after(300 * MS, ScheduledEvent::MakeQuery);
+        world.after(S, ScheduledEvent::Chaos);
+        world.after(2 * S, ScheduledEvent::Merge);
+        world.after(5 * S, ScheduledEvent::Peers);
         world
     }
 
-    pub fn at(&mut self, at: u64, happening: Happening) {
+    pub fn at(&mut self, at: u64, scheduled: ScheduledEvent) {
         self.order += 1;
         let (at, order) = (at.max(self.now), self.order);
         self.queue.push(Scheduled {
             at,
             order,
-            happening,
+            scheduled,
         });
     }
 
-    pub fn after(&mut self, time: u64, happening: Happening) {
-        self.at(self.now + time, happening);
+    pub fn after(&mut self, time: u64, scheduled: ScheduledEvent) {
+        self.at(self.now + time, scheduled);
     }
 
     /// Adds an event to the trace and its hash.
@@ -247,22 +247,22 @@ impl<'a> World<'a> {
             && let Some(next) = self.queue.pop()
         {
             self.now = next.at;
-            self.happen(next.happening);
+            self.happen(next.scheduled);
         }
         self.now = self.now.max(end);
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn happen(&mut self, scheduled: ScheduledEvent) {
         self.count(Counted::Events);
-        match happening {
-            Happening::Wake(server, at) => self.wake(server, at),
-            Happening::Deliver(..)
-            | Happening::Evaluated(..)
-            | Happening::Shard(..)
-            | Happening::Message { .. }
-            | Happening::Ask(..)
-            | Happening::Query(_) => self.reach(happening),
-            Happening::Arrive {
+        match scheduled {
+            ScheduledEvent::Wake(server, at) => self.wake(server, at),
+            ScheduledEvent::Deliver(..)
+            | ScheduledEvent::Evaluated(..)
+            | ScheduledEvent::Shard(..)
+            | ScheduledEvent::Message { .. }
+            | ScheduledEvent::Ask(..)
+            | ScheduledEvent::Query(_) => self.deliver_or_buffer(scheduled),
+            ScheduledEvent::Arrive {
                 server,
                 start,
                 op,
@@ -270,22 +270,22 @@ impl<'a> World<'a> {
             } => {
                 self.arrive(server, start, op, answered);
             }
-            Happening::Look(server) => self.look_at(server),
-            Happening::Send(update) => self.send_update(update),
-            Happening::TimeOut(update, attempt) => self.time_out(update, attempt),
-            Happening::MakeUpdate => self.make_update(),
-            Happening::MakeQuery => self.make_query(),
-            Happening::Chaos => self.chaos(),
-            Happening::Resume(server) => self.resume(server),
-            Happening::Start(server) => self.start(server),
-            Happening::Leave(server) => {
+            ScheduledEvent::QueryAny(server) => self.query_any(server),
+            ScheduledEvent::Send(update) => self.send_update(update),
+            ScheduledEvent::TimeOut(update, attempt) => self.time_out(update, attempt),
+            ScheduledEvent::MakeUpdate => self.make_update(),
+            ScheduledEvent::MakeQuery => self.make_query(),
+            ScheduledEvent::Chaos => self.chaos(),
+            ScheduledEvent::Resume(server) => self.resume(server),
+            ScheduledEvent::Start(server) => self.start(server),
+            ScheduledEvent::Leave(server) => {
                 let members = self.servers.iter().filter(|server| server.member).count();
                 if members > 1 && self.now < self.until && self.is_spare(server) {
                     self.crash(server, true);
                 }
             }
-            Happening::Merge => self.merge(),
-            Happening::Peers => self.list_peers(),
+            ScheduledEvent::Merge => self.merge(),
+            ScheduledEvent::Peers => self.list_peers(),
         }
     }
 

@@ -50,7 +50,7 @@ impl Incoming<usize> for Taken {
 
 pub async fn check_bases(bucket: &Bucket) {
     let mut faulty = None;
-    let bucket = bucket.behind(|store| {
+    let bucket = bucket.wrapped(|store| {
         let wrapped = Faulty::new(store, 9);
         faulty = Some(wrapped.clone());
         wrapped

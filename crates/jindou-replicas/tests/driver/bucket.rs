@@ -379,7 +379,7 @@ async fn a_directory_that_is_away_takes_nothing() {
     let (log, aside) = (folder.path().join("log"), folder.path().join("aside"));
     let bucket = Bucket::directory(&log, Limits::default()).unwrap();
     bucket.begin(EPOCH, Beginning::Empty).await.unwrap();
-    bucket.hold().await.unwrap();
+    bucket.record_identity().await.unwrap();
     let name = |number: u64| Name::Group(number).text(EPOCH);
     let put = async |number: u64| bucket.create(&name(number), Bytes::from_static(b"x")).await;
     assert_eq!(put(1).await, Put::Created);

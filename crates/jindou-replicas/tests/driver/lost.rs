@@ -3,7 +3,7 @@
 use crate::store::Tiny;
 use jindou_replicas::simulate::{EPOCH, State};
 use jindou_replicas::{
-    Base, Beginning, Bucket, Consistency, Group, Handle, Limits, Name, Nobody, Options, Outcome,
+    Base, Beginning, Bucket, Consistency, Group, Handle, Limits, Name, NoPeers, Options, Outcome,
     Report, RequestKey, Settings, start,
 };
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ impl Server {
         let mut options = Options::new(name);
         options.settings = settings();
         options.new_log = Some(EPOCH);
-        let (peers, incoming) = Nobody::connect();
+        let (peers, incoming) = NoPeers::connect();
         let started = start(tiny.clone(), bucket, peers, incoming, options).await;
         let (handle, driver) = started?;
         tokio::spawn(driver.run());
@@ -570,7 +570,7 @@ async fn what_is_lost_is_written_back_at_the_end() {
             ..settings()
         };
         options.new_log = Some(EPOCH);
-        let (peers, incoming) = Nobody::connect();
+        let (peers, incoming) = NoPeers::connect();
         let tiny = Tiny::default();
         let started = start(tiny.clone(), bucket, peers, incoming, options).await;
         let (handle, driver) = started.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
 use crate::raw::{Identity, Relay, VERSION, accept, closes, dial, greeted, greeting};
-use jindou_replicas::{Author, FromPeer, Group, Message, Outcome, Peers, Record, RequestKey, now};
+use jindou_replicas::{FromPeer, Group, Message, Outcome, Peers, Record, RequestKey, Writer, now};
 use jindou_testing::Stopwatch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ async fn every_message_comes() {
     let mut b = Node::new("b", limits()).await;
     introduce(&mut [&mut a, &mut b]);
     meet(&mut a, &mut b).await;
-    let author = Author {
+    let writer = Writer {
         server: "someone".into(),
         start: 5,
     };
@@ -30,7 +30,7 @@ async fn every_message_comes() {
     let group = |number, sizes: &[usize]| {
         Message::Proposed(Arc::new(Group {
             number,
-            author: author.clone(),
+            writer: writer.clone(),
             previous: Some(number),
             records: sizes.iter().map(|&size| record(size)).collect(),
         }))
@@ -41,8 +41,8 @@ async fn every_message_comes() {
         group(2, &[1, 0, 500]),
         group(3, &[100_000, 5, 3_000_000]),
         Message::Committed(9, None),
-        Message::Committed(10, Some(author.clone())),
-        Message::Heard(u64::MAX),
+        Message::Committed(10, Some(writer.clone())),
+        Message::Acknowledged(u64::MAX),
         Message::Forward(RequestKey(u128::MAX).into(), body(0), None),
         Message::Forward(RequestKey(1).into(), body(20_000_000), None),
         Message::Outcome(
@@ -55,7 +55,7 @@ async fn every_message_comes() {
         ),
         Message::Outcome(RequestKey(3), Outcome::Refused(body(200_000))),
         Message::Outcome(RequestKey(4), Outcome::Unknown),
-        Message::NotHere(RequestKey(5), 6, true),
+        Message::NotWriter(RequestKey(5), 6, true),
     ];
     for (from, to) in [(true, "b"), (false, "a")] {
         let (sender, receiver) = match from {
@@ -232,19 +232,19 @@ async fn another_run_of_a_name() {
         assert!(begun.elapsed() < Duration::from_millis(500));
         let mut again = Node::new(second, limits()).await;
         let entries = [stays.entry.clone(), again.entry.clone()];
-        again.connections.know(&entries);
+        again.connections.set_servers(&entries);
         // It dials, and the other asks for the list.
         let asked = timeout(SOON, async {
             while !matches!(stays.incoming.recv().await.unwrap(), FromPeer::Unknown) {}
         });
         asked.await.unwrap();
-        stays.connections.know(&entries);
+        stays.connections.set_servers(&entries);
         meet(&mut stays, &mut again).await;
         // One that comes while the earlier run seems to live: the earlier one goes first.
         let other = Node::new(second, limits()).await;
         stays
             .connections
-            .know(&[stays.entry.clone(), other.entry.clone()]);
+            .set_servers(&[stays.entry.clone(), other.entry.clone()]);
         assert!(matches!(stays.next().await, FromPeer::Gone(_)));
     }
 }
@@ -280,7 +280,7 @@ async fn two_connections_of_a_pair() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = socket.local_addr().unwrap().to_string();
     a.connections
-        .know(&[a.entry.clone(), known.entry("known", &[&place])]);
+        .set_servers(&[a.entry.clone(), known.entry("known", &[&place])]);
     let mut first = accept(&socket, &known).await.unwrap();
     assert_eq!(greeted(&mut first).await.unwrap(), (VERSION, 0));
     first
@@ -296,14 +296,14 @@ async fn two_connections_of_a_pair() {
         .unwrap();
     assert_eq!(greeted(&mut second).await.unwrap(), (VERSION, 1));
     assert!(closes(&mut second, SOON).await);
-    a.send("known", Message::Heard(258));
+    a.send("known", Message::Acknowledged(258));
     let mut frame = [0; 13];
     first.read_exact(&mut frame).await.unwrap();
     assert_eq!(frame, [9, 0, 0, 0, 3, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(a.all(Duration::from_millis(100)).await.len(), 0);
     // The lower name dials again.
     z.connections
-        .know(&[z.entry.clone(), known.entry("known", &[])]);
+        .set_servers(&[z.entry.clone(), known.entry("known", &[])]);
     let mut streams = Vec::new();
     for _ in 0..2 {
         let mut stream = dial(z.address(), Some(&known)).await.unwrap();
@@ -315,7 +315,7 @@ async fn two_connections_of_a_pair() {
         streams.push(stream);
     }
     assert!(closes(&mut streams[0], Duration::from_secs(1)).await);
-    z.send("known", Message::Heard(258));
+    z.send("known", Message::Acknowledged(258));
     streams[1].read_exact(&mut frame).await.unwrap();
     assert_eq!(frame, [9, 0, 0, 0, 3, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(z.all(Duration::from_millis(100)).await.len(), 0);

@@ -100,7 +100,7 @@ pub fn rand() -> u64 {
 pub fn introduce(nodes: &mut [&mut Node]) {
     let entries: Vec<_> = nodes.iter().map(|node| node.entry.clone()).collect();
     for node in nodes {
-        node.connections.know(&entries);
+        node.connections.set_servers(&entries);
     }
 }
 
@@ -111,8 +111,8 @@ pub async fn meet(one: &mut Node, other: &mut Node) {
     let (mut there, mut back) = (false, false);
     while !(there && back) {
         assert!(begun.elapsed() < SOON, "{names:?}: {there}, {back}");
-        one.send(&names[1], Message::Heard(0));
-        other.send(&names[0], Message::Heard(0));
+        one.send(&names[1], Message::Acknowledged(0));
+        other.send(&names[0], Message::Acknowledged(0));
         sleep(Duration::from_millis(20)).await;
         while let Ok(from) = other.incoming.try_recv() {
             there |= matches!(from, FromPeer::Message(from, ..) if from == names[0]);
@@ -136,7 +136,7 @@ pub fn beat(number: u64) -> Message {
         clock: now(),
         echo: None,
         committed: number,
-        heard: number,
+        newest_known: number,
         age: Some(Duration::from_micros(7)),
         draining: false,
     })

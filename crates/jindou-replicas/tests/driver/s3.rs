@@ -326,7 +326,7 @@ async fn refused_by_the_server() {
         "the bucket cannot be read: the bucket refuses: there is no such bucket"
     );
     // A server that takes every put, which versitygw is not.
-    let careless = gateway.bucket().behind(|store| {
+    let careless = gateway.bucket().wrapped(|store| {
         let faulty = Faulty::new(store, 1);
         faulty.careless.store(true, Ordering::SeqCst);
         faulty

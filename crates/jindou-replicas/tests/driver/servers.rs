@@ -6,7 +6,7 @@ use crate::store::Tiny;
 use crate::world::{Server, Way, World, limits};
 use jindou_replicas::simulate::{EPOCH, fingerprint};
 use jindou_replicas::{
-    Beginning, Bucket, Consistency, Hub, Message, Name, Nobody, Options, Outcome, Peers, Report,
+    Beginning, Bucket, Consistency, Hub, Message, Name, NoPeers, Options, Outcome, Peers, Report,
     Request, RequestKey, ServerEntry, ServerName, Settings, Stopped, Unready, start,
 };
 use object_store::ObjectStore;
@@ -33,7 +33,7 @@ fn directory() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
     let folder = tempfile::tempdir().unwrap();
     let mut store: Option<Arc<dyn ObjectStore>> = None;
     let bucket = Bucket::directory(folder.path(), limits()).unwrap();
-    let _ = bucket.behind(|of_bucket| store.insert(of_bucket).clone());
+    let _ = bucket.wrapped(|of_bucket| store.insert(of_bucket).clone());
     (folder, store.unwrap())
 }
 
@@ -117,8 +117,8 @@ struct Refused(Arc<AtomicBool>);
 
 impl Peers for Refused {
     fn send(&mut self, _: &ServerName, _: Message) {}
-    fn know(&mut self, _: &[ServerEntry]) {}
-    fn is_refused(&self) -> bool {
+    fn set_servers(&mut self, _: &[ServerEntry]) {}
+    fn is_rejected_by_peer(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
@@ -251,7 +251,7 @@ async fn bad_weather_in_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_weather_without_connections() {
-    bad_weather(17, Way::Nobody, false).await;
+    bad_weather(17, Way::NoPeers, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -284,7 +284,7 @@ async fn bad_weather_in_many_seeds() {
     let first = number("JINDOU_SEED", 100);
     for seed in first..first + number("JINDOU_RUNS", 12) {
         let way = match seed % 4 {
-            0 => Way::Nobody,
+            0 => Way::NoPeers,
             1 => Way::Hub(Hub::default()),
             _ => Way::Net,
         };
@@ -542,7 +542,7 @@ async fn starts_that_are_refused() {
     let store = Arc::new(InMemory::new());
     let bucket = Bucket::new(store.clone(), "", limits());
     let try_start = async |tiny: Tiny, name: &str| {
-        let (peers, incoming) = Nobody::connect();
+        let (peers, incoming) = NoPeers::connect();
         let options = Options::new(name);
         let started = start(tiny, bucket.clone(), peers, incoming, options).await;
         started.map(|_| ()).unwrap_err()
@@ -574,7 +574,7 @@ async fn ends_of_drivers() {
     let store = Faulty::new(Arc::new(InMemory::new()), 7);
     let bucket = Bucket::new(store, "", limits());
     let begin = async |options: Options| {
-        let (peers, incoming) = Nobody::connect();
+        let (peers, incoming) = NoPeers::connect();
         let started = start(Tiny::default(), bucket.clone(), peers, incoming, options).await;
         let (handle, driver) = started.unwrap();
         (handle, tokio::spawn(driver.run()))

@@ -81,7 +81,7 @@ impl Application for Tiny {
         }
     }
 
-    fn lay(&self, head: &State, group: &Group) -> io::Result<State> {
+    fn apply(&self, head: &State, group: &Group) -> io::Result<State> {
         let mut state = *head;
         for record in &group.records {
             state.apply(record);
@@ -98,7 +98,7 @@ impl Application for Tiny {
         Ok(())
     }
 
-    fn over_saved(&self, snapshot: &State) -> io::Result<State> {
+    fn rebase(&self, snapshot: &State) -> io::Result<State> {
         std::thread::sleep(std::time::Duration::from_millis(1));
         Ok(*snapshot)
     }

@@ -22,8 +22,8 @@ async fn strangers_are_refused() {
         known.entry("known", &[]),
         other.entry("other", &[]),
     ];
-    a.connections.know(&entries);
-    b.connections.know(&entries);
+    a.connections.set_servers(&entries);
+    b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
     let address = a.address().to_owned();
     // What stands in the bucket is the hash of what is shown.
@@ -74,26 +74,26 @@ async fn a_server_that_is_not_known_yet_notices_it() {
     let mut a = Node::new("a", limits()).await;
     let mut b = Node::new("b", limits()).await;
     let entries = [a.entry.clone(), b.entry.clone()];
-    b.connections.know(&entries[1..]);
-    a.connections.know(&entries);
+    b.connections.set_servers(&entries[1..]);
+    a.connections.set_servers(&entries);
     let begun = Stopwatch::start();
-    while !a.connections.is_refused() {
+    while !a.connections.is_rejected_by_peer() {
         assert!(begun.elapsed() < SOON);
         sleep(Duration::from_millis(10)).await;
     }
-    b.connections.know(&entries);
+    b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
-    assert!(!a.connections.is_refused());
+    assert!(!a.connections.is_rejected_by_peer());
     // One that is gone does not refuse.
     drop(b);
-    assert!(!a.connections.is_refused());
+    assert!(!a.connections.is_rejected_by_peer());
 }
 
 /// Strangers cause no more listings than a few, and then one every ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_cost_little() {
     let mut a = Node::new("a", limits()).await;
-    a.connections.know(&[a.entry.clone()]);
+    a.connections.set_servers(&[a.entry.clone()]);
     let address = a.address().to_owned();
     let knocking = tokio::spawn(async move {
         let stranger = Identity::new();
@@ -119,7 +119,7 @@ async fn wrong_frames_end_a_connection() {
     let mut a = Node::new("a", limits()).await;
     let known = Identity::new();
     let entries = [a.entry.clone(), known.entry("known", &[])];
-    a.connections.know(&entries);
+    a.connections.set_servers(&entries);
     let address = a.address().to_owned();
     let frame = |kind: u8, rest: &[u8]| {
         let mut out = (rest.len() as u32 + 1).to_le_bytes().to_vec();
@@ -205,7 +205,7 @@ async fn slow_ones_hold_nothing() {
     let mut b = Node::new("b", limits()).await;
     let known = Identity::new();
     let entries = [a.entry.clone(), b.entry.clone(), known.entry("known", &[])];
-    a.connections.know(&entries);
+    a.connections.set_servers(&entries);
     let address = a.address().to_owned();
     let begun = Arc::new(Stopwatch::start());
     let mut slow = Vec::new();
@@ -225,7 +225,7 @@ async fn slow_ones_hold_nothing() {
         }));
     }
     // Of one address only some are listened to at a time; those that are known are, as soon as the slow are gone.
-    b.connections.know(&entries);
+    b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
     let met = begun.elapsed();
     assert!(met < Duration::from_secs(6), "{met:?}");
@@ -264,7 +264,7 @@ async fn other_versions() {
     let (dialling, listening) = (Identity::new(), Identity::new());
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = socket.local_addr().unwrap().to_string();
-    a.connections.know(&[
+    a.connections.set_servers(&[
         a.entry.clone(),
         dialling.entry("dialling", &[]),
         listening.entry("listening", &[&place]),
@@ -300,7 +300,7 @@ async fn other_versions() {
         start: 2,
         ..listening.entry("listening", &[&place])
     };
-    a.connections.know(&[a.entry.clone(), entry]);
+    a.connections.set_servers(&[a.entry.clone(), entry]);
     let again = timeout(SOON, accept(&socket, &listening)).await;
     assert!(matches!(again, Ok(Ok(_))));
 }
@@ -311,7 +311,7 @@ async fn no_room() {
     let mut a = Node::new("a", limits()).await;
     let small = Limits {
         message: 1 << 20,
-        room: 2 << 20,
+        memory: 2 << 20,
         ..limits()
     };
     let mut b = Node::new("b", small).await;
@@ -324,7 +324,7 @@ async fn no_room() {
     for key in [2, 3] {
         a.send("b", forward(key, 900 << 10));
         let (_, refused) = a.message().await;
-        assert_eq!(refused, Message::NotHere(RequestKey(key), 0, false));
+        assert_eq!(refused, Message::NotWriter(RequestKey(key), 0, false));
     }
     a.send("b", forward(4, 60 << 10));
     assert_eq!(b.message().await.1, forward(4, 60 << 10));
@@ -417,8 +417,8 @@ async fn one_that_does_not_read() {
     let mut b = Node::new("b", limits()).await;
     let known = Identity::new();
     let entries = [a.entry.clone(), b.entry.clone(), known.entry("known", &[])];
-    a.connections.know(&entries);
-    b.connections.know(&entries);
+    a.connections.set_servers(&entries);
+    b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
     let mut stream = dial(a.address(), Some(&known)).await.unwrap();
     stream
@@ -439,9 +439,9 @@ async fn one_that_does_not_read() {
             Message::Forward(RequestKey(number).into(), body(1 << 20), None),
         );
         let sent = Stopwatch::start();
-        a.send("b", Message::Heard(number as u64));
+        a.send("b", Message::Acknowledged(number as u64));
         let (_, message) = b.message().await;
-        assert_eq!(message, Message::Heard(number as u64));
+        assert_eq!(message, Message::Acknowledged(number as u64));
         assert!(sent.elapsed() < Duration::from_millis(500));
         sleep(Duration::from_millis(50)).await;
         while let Ok(from) = a.incoming.try_recv() {

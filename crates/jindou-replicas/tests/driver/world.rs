@@ -4,7 +4,7 @@ use crate::faulty::Faulty;
 use crate::store::{Folder, Tiny};
 use jindou_replicas::simulate::{Ack, EPOCH, History, ReadAnswer, State, fingerprint, judge};
 use jindou_replicas::{
-    Bucket, Consistency, Failure, Handle, Hub, Limits, Name, Nobody, Options, Outcome, Request,
+    Bucket, Consistency, Failure, Handle, Hub, Limits, Name, NoPeers, Options, Outcome, Request,
     RequestKey, Settings, Stopped, net, start,
 };
 use object_store::ObjectStore;
@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// The way from server to server.
 pub enum Way {
-    Nobody,
+    NoPeers,
     Hub(Hub),
     /// TCP, over this machine's loopback.
     Net,
@@ -75,7 +75,7 @@ impl World {
     ) -> Arc<Self> {
         let way = match connected {
             true => Way::Hub(Hub::default()),
-            false => Way::Nobody,
+            false => Way::NoPeers,
         };
         Self::with(store, folder, way, seed, settings)
     }
@@ -107,7 +107,7 @@ impl World {
     #[cfg(feature = "s3")]
     pub fn far(bucket: &Bucket, truth: Bucket, seed: u64, settings: Settings) -> Arc<Self> {
         let mut faulty = None;
-        let bucket = bucket.behind(|store| {
+        let bucket = bucket.wrapped(|store| {
             let wrapped = Faulty::new(store, seed);
             faulty = Some(wrapped.clone());
             wrapped
@@ -185,8 +185,8 @@ impl World {
                     let started = start(store, bucket, peers, incoming, options).await;
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
-                Way::Nobody => {
-                    let (peers, incoming) = Nobody::connect();
+                Way::NoPeers => {
+                    let (peers, incoming) = NoPeers::connect();
                     let started = start(store, bucket, peers, incoming, options).await;
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
@@ -278,7 +278,7 @@ impl World {
             let now = self.faulty.time();
             // Over TCP a server that was started is connected once the others have read the list.
             let connected = match self.way {
-                Way::Nobody => false,
+                Way::NoPeers => false,
                 Way::Hub(_) => true,
                 Way::Net => self.faulty.bad.load(Ordering::SeqCst) == 0,
             };

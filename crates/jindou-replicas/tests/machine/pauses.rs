@@ -21,7 +21,7 @@ struct Server {
 impl Server {
     /// A server that follows an empty log.
     fn following() -> Self {
-        let me = Author {
+        let me = Writer {
             server: "one".into(),
             start: 1,
         };
@@ -47,16 +47,16 @@ impl Server {
             for action in said {
                 match action {
                     Action::List { .. } if self.silent => {}
-                    Action::List { look, .. } => {
+                    Action::List { listing_id, .. } => {
                         self.requests += 1;
                         let listing = (!self.away).then(Listing::default);
-                        events.push(Event::Listed(look, listing));
+                        events.push(Event::Listed(listing_id, listing));
                     }
                     Action::Fetch(fetch) => {
                         self.requests += 1;
                         events.push(Event::Fetched(fetch, Fetched::Unknown));
                     }
-                    Action::Serve(read) => self.served.push(read),
+                    Action::AnswerRead(read) => self.served.push(read),
                     Action::Refuse(read, _) => self.refused.push(read),
                     _ => continue,
                 }

@@ -27,8 +27,8 @@ impl Server {
     }
 }
 
-fn author(name: &str) -> Author {
-    Author {
+fn writer_named(name: &str) -> Writer {
+    Writer {
         server: name.into(),
         start: 1,
     }
@@ -44,7 +44,7 @@ fn group(number: u64, key: RequestKey) -> Arc<Group> {
     };
     Arc::new(Group {
         number,
-        author: author("writer"),
+        writer: writer_named("writer"),
         previous: None,
         records: vec![record],
     })
@@ -56,7 +56,13 @@ fn group(number: u64, key: RequestKey) -> Arc<Group> {
 fn a_failure_of_its_own_is_not_told_as_not_done_after_forwarding() {
     let beat = Settings::default().beat;
     let mut server = Server {
-        machine: Machine::new(Settings::default(), EPOCH, author("other"), 1, Time(0)),
+        machine: Machine::new(
+            Settings::default(),
+            EPOCH,
+            writer_named("other"),
+            1,
+            Time(0),
+        ),
         now: Time(0),
         said: Vec::new(),
     };
@@ -67,7 +73,7 @@ fn a_failure_of_its_own_is_not_told_as_not_done_after_forwarding() {
     // The writer's first group makes it the writer here as well.
     for message in [
         Message::Proposed(group(1, RequestKey(1))),
-        Message::Committed(1, Some(author("writer"))),
+        Message::Committed(1, Some(writer_named("writer"))),
     ] {
         server.hears(Duration::ZERO, Event::Received(writer.clone(), message));
     }
@@ -79,10 +85,11 @@ fn a_failure_of_its_own_is_not_told_as_not_done_after_forwarding() {
     // The writer has put group 2 with it, and is silent.
     let ticket = loop {
         server.hears(beat, Event::Wake);
-        if let Some(Action::List { look, .. }) = server.finds(|a| matches!(a, Action::List { .. }))
+        if let Some(Action::List { listing_id, .. }) =
+            server.finds(|a| matches!(a, Action::List { .. }))
         {
             // This listing takes long.
-            assert!(*look > 1);
+            assert!(*listing_id > 1);
         }
         if let Some(Action::Evaluate(ticket, ..)) =
             server.finds(|a| matches!(a, Action::Evaluate(..)))

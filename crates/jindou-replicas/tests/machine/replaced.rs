@@ -27,7 +27,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let mut world = Self {
-            machine: Machine::new(Settings::default(), EPOCH, author("own"), 1, Time(0)),
+            machine: Machine::new(Settings::default(), EPOCH, writer("own"), 1, Time(0)),
             now: Time(0),
             groups: BTreeMap::new(),
             span: None,
@@ -68,9 +68,9 @@ impl World {
         done.expect("the machine goes on");
         for action in actions {
             match action {
-                Action::List { look, .. } => {
+                Action::List { listing_id, .. } => {
                     let listing = self.listing();
-                    self.answers.push(Event::Listed(look, Some(listing)));
+                    self.answers.push(Event::Listed(listing_id, Some(listing)));
                 }
                 Action::Fetch(fetch) => {
                     self.fetches += 1;
@@ -95,7 +95,7 @@ impl World {
                 }
                 Action::Publish(number) => self.published = number,
                 Action::Report(Problem::Gap(gap)) => {
-                    self.replaced |= gap.object == LostObject::Replaced
+                    self.replaced |= gap.object == GroupObjectState::Replaced
                 }
                 _ => {}
             }
@@ -115,8 +115,8 @@ impl World {
     }
 }
 
-fn author(name: &str) -> Author {
-    Author {
+fn writer(name: &str) -> Writer {
+    Writer {
         server: name.into(),
         start: 1,
     }
@@ -131,7 +131,7 @@ fn group(number: u64, by: &str, previous: u64) -> Arc<Group> {
     };
     Arc::new(Group {
         number,
-        author: author(by),
+        writer: writer(by),
         previous: Some(previous),
         records: vec![record],
     })
@@ -188,7 +188,7 @@ fn a_span_has_the_group_whose_name_an_own_put_has_now() {
     world.beside = Some(log[2].clone());
     world.hears(Event::Update(KEY.into(), [].into()));
     world.waits();
-    assert_eq!(world.groups[&2].author, author("own"));
+    assert_eq!(world.groups[&2].writer, writer("own"));
     is_healed_by_a_span(&mut world, &log);
     // Its update is made after what the log had.
     world.hears(Event::Update(KEY.into(), [].into()));
@@ -205,10 +205,10 @@ fn an_own_put_is_not_the_group_that_a_peer_has_checked() {
     world.waits();
     world.hears(Event::Update(KEY.into(), [].into()));
     // The other server put 2, which was lost, and nothing after it.
-    let checked = Message::Committed(2, Some(author("other")));
+    let checked = Message::Committed(2, Some(writer("other")));
     world.answers.push(Event::Received("other".into(), checked));
     world.waits();
-    assert_eq!(world.groups[&2].author, author("own"));
+    assert_eq!(world.groups[&2].writer, writer("own"));
     assert!(world.replaced && world.published == 1);
     world.groups.insert(3, log[2].clone());
     is_healed_by_a_span(&mut world, &log);
@@ -224,7 +224,10 @@ fn a_damaged_group_blocks_what_needs_it_until_a_span_has_it() {
     assert_eq!(world.published, 1);
     let gap = world.machine.gap_that_blocks().unwrap();
     assert_eq!((gap.first, gap.newest, gap.applied), (2, 3, false));
-    assert!(matches!(gap.object, LostObject::Damaged(_)), "{gap:?}");
+    assert!(
+        matches!(gap.object, GroupObjectState::Damaged(_)),
+        "{gap:?}"
+    );
     assert!(
         gap.text(EPOCH)
             .contains("0000000000000002.log is damaged: ")
@@ -246,27 +249,27 @@ fn a_damaged_group_blocks_what_needs_it_until_a_span_has_it() {
 #[test]
 fn without_a_base_that_is_whole_an_empty_folder_waits_or_reads_all_groups() {
     for needed in [false, true] {
-        let machine = Machine::new(Settings::default(), EPOCH, author("own"), 1, Time(0));
+        let machine = Machine::new(Settings::default(), EPOCH, writer("own"), 1, Time(0));
         let mut machine = machine.with_first_base(needed);
         let mut hears = |event| {
             let mut actions = Vec::new();
             machine.handle(Time(0), event, &mut actions).unwrap();
-            let mut looks = actions.iter().filter_map(|action| match action {
-                Action::List { look, .. } => Some(*look),
+            let mut listing_ids = actions.iter().filter_map(|action| match action {
+                Action::List { listing_id, .. } => Some(*listing_id),
                 _ => None,
             });
             let downloads = actions.iter().any(|a| matches!(a, Action::Download));
-            (looks.next_back(), downloads, machine.awaits_base())
+            (listing_ids.next_back(), downloads, machine.awaits_base())
         };
         let listing = |bases: &[u64]| Listing {
             log: vec![Name::Group(1).text(EPOCH)],
             bases: bases.iter().map(|n| Name::Base(*n).text(EPOCH)).collect(),
         };
-        let (look, ..) = hears(Event::Opened(None));
-        let (_, downloads, _) = hears(Event::Listed(look.unwrap(), Some(listing(&[5]))));
+        let (listing_id, ..) = hears(Event::Opened(None));
+        let (_, downloads, _) = hears(Event::Listed(listing_id.unwrap(), Some(listing(&[5]))));
         assert!(downloads);
-        let (look, ..) = hears(Event::NoBase);
-        let (_, downloads, awaits) = hears(Event::Listed(look.unwrap(), Some(listing(&[]))));
+        let (listing_id, ..) = hears(Event::NoBase);
+        let (_, downloads, awaits) = hears(Event::Listed(listing_id.unwrap(), Some(listing(&[]))));
         assert_eq!((downloads, awaits), (false, needed));
     }
 }

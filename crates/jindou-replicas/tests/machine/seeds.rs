@@ -94,14 +94,14 @@ fn planted_faults_are_found_in_their_seeds() {
         (Fault::NoProof, 71),
         (Fault::TrimsBelowNewest, 1),
         (Fault::TrimsTheYoung, 141),
-        (Fault::KeysForgotten, 1),
+        (Fault::RequestsForgotten, 1),
         (Fault::ProposedIsRead, 1),
-        (Fault::HeardIsApplied, 2),
-        (Fault::StrictLooksBefore, 77),
-        (Fault::AnsweredUnheard, 2),
+        (Fault::ReadsIgnoreKnownGroups, 2),
+        (Fault::StrictUsesEarlierListing, 77),
+        (Fault::AcknowledgedUnconfirmed, 2),
         (Fault::UnknownIsNotDone, 1),
         (Fault::ExistsIsOurs, 0),
-        (Fault::BeatsAreFresh, 3),
+        (Fault::HeartbeatFreshOnArrival, 3),
         (Fault::OldListingFails, 1002),
         (Fault::GapIsTheEnd, 40),
         (Fault::WriterTrustsGap, 143),
@@ -182,7 +182,7 @@ impl Rubbish {
         };
         let group = Group {
             number: m,
-            author: author(&peer, self.below(2)),
+            writer: writer(&peer, self.below(2)),
             previous: [None, Some(0), Some(k)][self.below(3) as usize],
             records: vec![record; self.below(3) as usize],
         };
@@ -237,19 +237,19 @@ impl Rubbish {
             11 => Event::Received(peer, Message::Proposed(group.into())),
             14 => Event::Known(k),
             13 => Event::Format(k as u32),
-            12 => Event::Received(peer, Message::Committed(m, Some(group.author))),
+            12 => Event::Received(peer, Message::Committed(m, Some(group.writer))),
             _ => Event::Received(
                 peer,
                 match self.below(4) {
-                    0 => Message::Heard(n),
+                    0 => Message::Acknowledged(n),
                     1 => Message::Forward(RequestKey(u128::from(m)).into(), [].into(), echo),
-                    2 => Message::NotHere(RequestKey(u128::from(m)), n, true),
+                    2 => Message::NotWriter(RequestKey(u128::from(m)), n, true),
                     _ => Message::Beat(Beat {
                         start: self.below(3),
                         clock: Time(m),
                         echo,
                         committed: k,
-                        heard: n,
+                        newest_known: n,
                         age: Some([Duration::ZERO, Duration::MAX][self.below(2) as usize]),
                         draining: self.below(2) == 0,
                     }),
@@ -259,8 +259,8 @@ impl Rubbish {
     }
 }
 
-fn author(name: &str, start: u64) -> Author {
-    Author {
+fn writer(name: &str, start: u64) -> Writer {
+    Writer {
         server: name.into(),
         start,
     }
@@ -271,7 +271,7 @@ fn author(name: &str, start: u64) -> Author {
 fn rubbish_from_outside_does_no_harm() {
     for seed in 0..300_u64 {
         let mut rubbish = Rubbish((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64));
-        let me = author("a", 1);
+        let me = writer("a", 1);
         let mut machine = Machine::new(Settings::default(), 7, me, seed, Time(0));
         let base = (rubbish.below(2) == 0).then(Base::default);
         let mut actions = Vec::new();
@@ -282,8 +282,8 @@ fn rubbish_from_outside_does_no_harm() {
         for _ in 0..300 {
             let numbers = [rubbish.number(), rubbish.number(), rubbish.number()];
             for action in actions.drain(..) {
-                if let Action::List { look, .. } = action {
-                    listing = look;
+                if let Action::List { listing_id, .. } = action {
+                    listing = listing_id;
                 }
             }
             let event = rubbish.event(numbers, listing);

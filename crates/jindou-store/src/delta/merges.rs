@@ -190,7 +190,7 @@ impl Snapshot {
         let mut next = self.successor(number);
         next.set_open_merge(None);
         if self.base().merged() == committed.merged {
-            next.drop_idle(committed)?;
+            next.drop_terms_without_edges(committed)?;
         }
         next.finish(0, 0, false);
         Ok(next)

@@ -12,9 +12,9 @@
 mod apply;
 mod changes;
 mod free;
-mod lay;
 mod merges;
 mod net;
+mod net_apply;
 pub(crate) mod record;
 
 pub use apply::Applied;

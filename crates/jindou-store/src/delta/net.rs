@@ -33,7 +33,7 @@ pub(crate) struct NetChanges {
 /// Number of changes below which a second thread does not pay.
 const ALONE: usize = 4096;
 /// Number of steps between two checks of the deadline.
-const LOOK: usize = 1 << 16;
+const CHECK_EVERY: usize = 1 << 16;
 
 /// Calls `f` for consecutive parts of `0 .. len`, on at most this many threads. Returns the results in order.
 fn in_parts<T: Send>(
@@ -293,9 +293,9 @@ fn new_numbers(snapshot: &Snapshot, count: u32) -> Result<Vec<[u32; 2]>> {
     })
 }
 
-/// Checks the deadline if `step`, the step of a loop, is a multiple of [`LOOK`].
+/// Checks the deadline if `step`, the step of a loop, is a multiple of [`CHECK_EVERY`].
 fn now_and_then(step: usize, cancel: &CancelToken) -> Result<()> {
-    match step % LOOK {
+    match step % CHECK_EVERY {
         0 => cancel.check(),
         _ => Ok(()),
     }
@@ -309,9 +309,9 @@ fn lookup(
     cancel: &CancelToken,
 ) -> Result<Vec<u32>> {
     let mut ids = Vec::with_capacity(range.len());
-    for from in range.clone().step_by(LOOK) {
+    for from in range.clone().step_by(CHECK_EVERY) {
         cancel.check()?;
-        let part = from..(from + LOOK).min(range.end);
+        let part = from..(from + CHECK_EVERY).min(range.end);
         let terms: Vec<&[u8]> = part.clone().map(|n| changes.term(n as u32)).collect();
         let before = ids.len();
         snapshot.vocabulary().lookup_many(&terms, &mut ids);
@@ -376,7 +376,7 @@ fn present(snapshot: &Snapshot, quads: &[(u128, bool)], cancel: &CancelToken) ->
     let mut out = Vec::with_capacity(quads.len());
     let (mut asked, mut at) = (Vec::new(), Vec::new());
     let mut last = (NO_VERTEX, None);
-    for part in quads.chunks(LOOK) {
+    for part in quads.chunks(CHECK_EVERY) {
         cancel.check()?;
         asked.clear();
         at.clear();

@@ -126,7 +126,7 @@ pub(crate) fn take_u32(from: &mut &[u8]) -> Result<u32> {
 }
 
 /// Decodes a count of items that take at least `least` bytes each.
-pub(crate) fn take_count(from: &mut &[u8], least: usize) -> Result<usize> {
+pub(crate) fn decode_count(from: &mut &[u8], least: usize) -> Result<usize> {
     let n = take(from)?;
     match usize::try_from(n) {
         Ok(n) if n <= from.len() / least => Ok(n),
@@ -195,9 +195,9 @@ pub(super) fn encode_freed(runs: &[[u32; 2]], number: u64) -> Vec<u8> {
 
 /// Decodes a part that frees ids, and advances `record` past it.
 fn decode_freed(record: &mut &[u8]) -> Result<(u64, Vec<[u32; 2]>)> {
-    let mut body = take_body(record)?;
+    let mut body = decode_body(record)?;
     let number = take(&mut body)?;
-    let runs = take_runs(&mut body)?;
+    let runs = decode_runs(&mut body)?;
     expect_end(body, (number, runs))
 }
 
@@ -212,10 +212,10 @@ fn put_runs(body: &mut Vec<u8>, runs: &[[u32; 2]]) {
 }
 
 /// Decodes runs `[first, end)`, which must ascend and not be empty.
-fn take_runs(from: &mut &[u8]) -> Result<Vec<[u32; 2]>> {
+fn decode_runs(from: &mut &[u8]) -> Result<Vec<[u32; 2]>> {
     let mut runs = Vec::new();
     let mut last = 0u32;
-    for _ in 0..take_count(from, 2)? {
+    for _ in 0..decode_count(from, 2)? {
         let (gap, length) = (take_u32(from)?, take_u32(from)?);
         let first = last.checked_add(gap);
         let end = first.and_then(|first| first.checked_add(length));
@@ -238,9 +238,9 @@ fn part(version: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the body of the part at the front of a record, and advances `record` past it.
-fn take_body<'a>(record: &mut &'a [u8]) -> Result<&'a [u8]> {
+fn decode_body<'a>(record: &mut &'a [u8]) -> Result<&'a [u8]> {
     take_bytes(record, 1)?;
-    let length = take_count(record, 1)?;
+    let length = decode_count(record, 1)?;
     take_bytes(record, length)
 }
 
@@ -284,7 +284,7 @@ pub(super) fn encode_request(request: &DoneRequest, number: u64) -> Vec<u8> {
 
 /// Decodes a part with a request, and advances `record` past it.
 fn decode_request(record: &mut &[u8]) -> Result<(u64, DoneRequest)> {
-    let mut body = take_body(record)?;
+    let mut body = decode_body(record)?;
     let number = take(&mut body)?;
     let mut numbers = [0; NUMBERS];
     for number in &mut numbers {
@@ -304,7 +304,7 @@ pub(super) fn encode_merge_started(plan: MergePlan, number: u64) -> Vec<u8> {
 
 /// Decodes a part that starts a merge, and advances `record` past it.
 fn decode_merge_started(record: &mut &[u8]) -> Result<(u64, MergePlan)> {
-    let mut body = take_body(record)?;
+    let mut body = decode_body(record)?;
     let number = take(&mut body)?;
     let generation = take_u32(&mut body)?;
     let all = match take(&mut body)? {
@@ -331,16 +331,16 @@ pub(super) fn encode_merge_committed(committed: &MergeCommitted, number: u64) ->
 
 /// Decodes a part that commits a merge, and advances `record` past it.
 fn decode_merge_committed(record: &mut &[u8]) -> Result<(u64, MergeCommitted)> {
-    let mut body = take_body(record)?;
+    let mut body = decode_body(record)?;
     let b = &mut body;
     let number = take(b)?;
     let mut committed = MergeCommitted {
         merged: take(b)?,
         shards: Vec::new(),
     };
-    for _ in 0..take_count(b, 2)? {
+    for _ in 0..decode_count(b, 2)? {
         let hash = take(b)?;
-        let length = take_count(b, 1)?;
+        let length = decode_count(b, 1)?;
         let statistics = take_bytes(b, length)?.to_vec();
         committed.shards.push(ShardResult { hash, statistics });
     }
@@ -363,7 +363,7 @@ pub fn committed_at(record: &[u8]) -> Option<u64> {
     let mut rest = record;
     while let Some((&version, after)) = rest.split_first() {
         rest = after;
-        let length = take_count(&mut rest, 1).ok()?;
+        let length = decode_count(&mut rest, 1).ok()?;
         let mut body = take_bytes(&mut rest, length).ok()?;
         if version == TIME {
             return take(&mut body).ok();
@@ -377,7 +377,7 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     if record.first() != Some(&TIME) {
         return Ok(false);
     }
-    let mut body = take_body(record)?;
+    let mut body = decode_body(record)?;
     take(&mut body)?;
     expect_end(body, true)
 }
@@ -447,15 +447,15 @@ fn decode_part(record: &mut &[u8]) -> Result<(u64, RecordPart)> {
 
 /// Decodes a part with changed prefixes, and advances `record` past it.
 fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
-    let mut body = take_body(record)?;
+    let mut body = decode_body(record)?;
     let b = &mut body;
     let number = take(b)?;
-    let count = take_count(b, 3)?;
+    let count = decode_count(b, 3)?;
     let mut changes = Vec::with_capacity(count.min(MOST_PREFIXES));
     for _ in 0..count {
         let kind = take_bytes(b, 1)?[0];
         let mut text = || -> Result<Box<str>> {
-            let n = take_count(b, 1)?;
+            let n = decode_count(b, 1)?;
             let bytes = take_bytes(b, n)?;
             let text = std::str::from_utf8(bytes).map_err(|_| damaged("a prefix is not UTF-8"))?;
             Ok(text.into())
@@ -482,33 +482,33 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
             supported: REUSING.into(),
         });
     }
-    let mut body = take_body(record)?;
+    let mut body = decode_body(record)?;
     let b = &mut body;
     let number = take(b)?;
     let mut net = NetChanges {
         tail_before: take_u32(b)?,
         ..NetChanges::default()
     };
-    for _ in 0..take_count(b, 1)? {
-        let n = take_count(b, 1)?;
+    for _ in 0..decode_count(b, 1)? {
+        let n = decode_count(b, 1)?;
         net.terms.push(take_bytes(b, n)?.to_vec());
     }
     if version == REUSING {
-        net.reused = take_runs(b)?;
+        net.reused = decode_runs(b)?;
     }
     net.predicates_before = take_u32(b)?;
-    for _ in 0..take_count(b, 1)? {
+    for _ in 0..decode_count(b, 1)? {
         net.predicates.push(take_u32(b)?);
     }
     for quads in [&mut net.removed, &mut net.added] {
         let mut above = None;
-        for _ in 0..take_count(b, 3)? {
+        for _ in 0..decode_count(b, 3)? {
             let group = (take_u32(b)?, take_u32(b)?);
             if above.is_some_and(|a| a >= group) {
                 return Err(damaged("its groups are out of order"));
             }
             above = Some(group);
-            let edges = take_count(b, 2)?;
+            let edges = decode_count(b, 2)?;
             quads.reserve(edges);
             let (mut s, mut o) = (0u32, 0u32);
             for i in 0..edges {

@@ -35,7 +35,7 @@ pub use prefixes::PREFIXES;
 pub(crate) use prefixes::{parse_prefixes, prefixes_text, read_prefixes};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
 pub(crate) use segments::ListArrays;
-pub use segments::{MergedFile, SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
+pub use segments::{MergedFileInfo, SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};
 pub(crate) use state::{read_state, write_state};
 pub use statistics::{read_statistics, write_statistics};
 pub use verify::verify;

@@ -377,7 +377,7 @@ fn mark_damaged(record: &SegmentRecord) {
 
 /// Data about itself that a merged file contains in addition to its segments.
 #[derive(Clone, Copy, Debug)]
-pub struct MergedFile<'a> {
+pub struct MergedFileInfo<'a> {
     /// The predicates that the file contains, ascending, including those without edges.
     pub held: &'a [u32],
     /// The folded id of the tail's first id, for folded finders.
@@ -411,7 +411,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         out: W,
         predicates: u32,
         packing: Option<&Packing>,
-        merged: Option<&MergedFile<'_>>,
+        merged: Option<&MergedFileInfo<'_>>,
     ) -> std::io::Result<Self> {
         let sections = if merged.is_some() { 6 } else { 4 };
         let mut out = SectionWriter::new(out, MAGIC, sections)?;

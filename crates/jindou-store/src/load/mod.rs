@@ -377,7 +377,7 @@ impl<'a> LoadRun<'a> {
         predicates: &[u32],
         memory: u64,
     ) -> Result<Partitioned> {
-        let place = partition::EdgeRoom {
+        let place = partition::EdgeMemory {
             memory,
             folder: self.dir,
         };
@@ -448,7 +448,7 @@ impl<'a> LoadRun<'a> {
         let n = edges.predicates();
         match blocks {
             None => {
-                let whole = &segments::OneFile;
+                let whole = &segments::Unsplit;
                 segments::write(&edges.default, n, ids, &default, whole, &resources)?;
                 segments::write(&edges.named, n, ids, &named, whole, &resources)?;
             }

@@ -270,7 +270,7 @@ impl Partitioned {
 }
 
 /// Memory and folder for edges.
-pub(super) struct EdgeRoom<'a> {
+pub(super) struct EdgeMemory<'a> {
     /// Number of bytes of edges that fit in memory; more edges go to a file.
     pub memory: u64,
     /// Folder for the file.
@@ -282,7 +282,7 @@ pub(super) fn partition(
     runs: Vec<RunQuads>,
     maps: Vec<Vec<u32>>,
     predicates: &[u32],
-    place: &EdgeRoom<'_>,
+    place: &EdgeMemory<'_>,
     threads: usize,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<Partitioned> {

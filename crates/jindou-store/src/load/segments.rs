@@ -146,9 +146,9 @@ pub(super) trait KeySplit: Sync {
 }
 
 /// A single file that contains all keys.
-pub(super) struct OneFile;
+pub(super) struct Unsplit;
 
-impl KeySplit for OneFile {
+impl KeySplit for Unsplit {
     #[inline(always)]
     fn place(&self, key: u32) -> (usize, u32) {
         (0, key)
@@ -194,7 +194,7 @@ fn builders<T: StoredEdge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
 
 /// A file of segments that are written in a fixed order, whichever thread finishes first, so that the file does not
 /// depend on timing.
-struct Turnstile<'a> {
+struct OrderedWriter<'a> {
     state: Mutex<QueuedSegment>,
     moved: Condvar,
     path: &'a Path,
@@ -210,18 +210,18 @@ struct QueuedSegment {
     failed: bool,
 }
 
-impl Turnstile<'_> {
+impl OrderedWriter<'_> {
     fn create<'a>(
         path: &'a Path,
         predicates: u32,
         packing: Option<&Packing>,
         ahead: u64,
-    ) -> Result<Turnstile<'a>> {
+    ) -> Result<OrderedWriter<'a>> {
         let file = private::create_new(path).map_err(|e| Error::io(path, e))?;
         let file = BufWriter::with_capacity(1 << 20, file);
         let writer =
             SegmentFileWriter::new(file, predicates, packing).map_err(|e| Error::io(path, e))?;
-        Ok(Turnstile {
+        Ok(OrderedWriter {
             state: Mutex::new(QueuedSegment {
                 writer: Some(writer),
                 next: 0,
@@ -237,7 +237,7 @@ impl Turnstile<'_> {
 
     /// Waits until few enough bytes are queued. The thread whose segment is next queues it before it waits here, so one
     /// thread can always continue.
-    fn may_go_ahead(&self) {
+    fn wait_for_space(&self) {
         let mut s = lock(&self.state);
         while s.bytes > self.ahead && !s.failed {
             s = self
@@ -252,7 +252,7 @@ impl Turnstile<'_> {
         self.moved.notify_all();
     }
 
-    fn hand_in(&self, turn: usize, predicate: u32, arrays: SegmentArrays) -> Result<()> {
+    fn enqueue(&self, turn: usize, predicate: u32, arrays: SegmentArrays) -> Result<()> {
         let mut s = lock(&self.state);
         s.bytes += arrays.bytes();
         s.waiting.insert(turn, (predicate, arrays));
@@ -284,12 +284,12 @@ impl Turnstile<'_> {
 }
 
 /// Ends the waiting of other threads if this one panics.
-struct WakeOnPanic<'a, 'b>(&'a [[Turnstile<'b>; 2]]);
+struct WakeOnPanic<'a, 'b>(&'a [[OrderedWriter<'b>; 2]]);
 
 impl Drop for WakeOnPanic<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.as_flattened().iter().for_each(Turnstile::fail);
+            self.0.as_flattened().iter().for_each(OrderedWriter::fail);
         }
     }
 }
@@ -333,8 +333,8 @@ pub(super) fn write<T: StoredEdge>(
     let mut files = Vec::with_capacity(paths.len());
     for [out, into] in paths {
         files.push([
-            Turnstile::create(out, predicates as u32, packing, ahead)?,
-            Turnstile::create(into, predicates as u32, packing, ahead)?,
+            OrderedWriter::create(out, predicates as u32, packing, ahead)?,
+            OrderedWriter::create(into, predicates as u32, packing, ahead)?,
         ]);
     }
     let writer = SegmentsWriter {
@@ -353,19 +353,21 @@ pub(super) fn write<T: StoredEdge>(
         let mut scratch = Vec::new();
         let _wake = WakeOnPanic(&writer.files);
         loop {
-            writer.turnstiles().for_each(Turnstile::may_go_ahead);
+            writer
+                .ordered_writers()
+                .for_each(OrderedWriter::wait_for_space);
             let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return Ok(());
             };
             let written = writer.write(task, &mut scratch);
             if written.is_err() {
-                writer.turnstiles().for_each(Turnstile::fail);
+                writer.ordered_writers().for_each(OrderedWriter::fail);
                 return written;
             }
         }
     })?;
     let mut files = writer.files.into_iter().flatten();
-    files.try_for_each(Turnstile::finish)
+    files.try_for_each(OrderedWriter::finish)
 }
 
 /// The tasks in the order in which threads take them.
@@ -396,7 +398,7 @@ struct SegmentsWriter<'a, T, S> {
     id_of_lex: &'a [u32],
     split: &'a S,
     packing: Option<&'a Packing>,
-    files: Vec<[Turnstile<'a>; 2]>,
+    files: Vec<[OrderedWriter<'a>; 2]>,
     /// Bytes of memory in which a thread may sort a predicate.
     sort_bytes: u64,
     /// Number of edges.
@@ -407,7 +409,7 @@ struct SegmentsWriter<'a, T, S> {
 }
 
 impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
-    fn turnstiles(&self) -> impl Iterator<Item = &Turnstile<'_>> {
+    fn ordered_writers(&self) -> impl Iterator<Item = &OrderedWriter<'_>> {
         self.files.iter().flatten()
     }
 
@@ -435,14 +437,14 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
             words = T::OUT_TO_IN;
             let mut parts = builders::<T>(self.files.len(), list.len());
             push_all(&list, direction, self.split, &mut parts);
-            self.hand_in(task, direction, parts)?;
+            self.enqueue(task, direction, parts)?;
             self.advance(p);
         }
         Ok(())
     }
 
     /// Queues a predicate's segment for each file of the split, including empty ones.
-    fn hand_in(
+    fn enqueue(
         &self,
         task: &PredicateTask,
         direction: Direction,
@@ -451,7 +453,7 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
         let predicate = task.predicate as u32;
         for (both, part) in self.files.iter().zip(parts) {
             let segment = finish(part, self.packing)?;
-            both[direction as usize].hand_in(task.turn, predicate, segment)?;
+            both[direction as usize].enqueue(task.turn, predicate, segment)?;
         }
         Ok(())
     }
@@ -462,7 +464,7 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
         for &direction in task.directions {
             let mut parts = builders::<T>(self.files.len(), 0);
             self.sort_ranges(task.predicate, direction, &mut parts, scratch)?;
-            self.hand_in(task, direction, parts)?;
+            self.enqueue(task, direction, parts)?;
             self.advance(task.predicate);
             self.advance(task.predicate);
         }

@@ -14,7 +14,7 @@
 //! for invalid bytes.
 
 use super::statistics::{CountedClass, EdgeCounts, MergeStatistics, frequency_of};
-use crate::delta::record::{damaged, put, take, take_count, take_u32};
+use crate::delta::record::{damaged, decode_count, put, take, take_u32};
 use crate::snapshot::Snapshot;
 use jindou_graph::shard::MAX_SHARDS;
 use jindou_graph::statistics::{MAX_PLANNER_SETS, PlannerSet, merge_sets};
@@ -74,7 +74,7 @@ fn put_runs(out: &mut Vec<u8>, runs: Option<&[[u32; 2]]>) {
     }
 }
 
-fn take_runs(from: &mut &[u8]) -> Result<Option<Vec<[u32; 2]>>> {
+fn decode_runs(from: &mut &[u8]) -> Result<Option<Vec<[u32; 2]>>> {
     let count = match take(from)? {
         0 => return Ok(None),
         n => n - 1,
@@ -114,12 +114,12 @@ fn take_set(from: &mut &[u8], predicates: u32) -> Result<PlannerSet> {
         ..PlannerSet::default()
     };
     let mut id = Ascending::default();
-    for i in 0..take_count(from, 2)? {
+    for i in 0..decode_count(from, 2)? {
         let class = id.take_next(from, i == 0)?;
         set.classes.push((class, take_below(from, MAX_COUNT)?));
     }
     let mut id = Ascending::default();
-    for i in 0..take_count(from, 3)? {
+    for i in 0..decode_count(from, 3)? {
         let p = id.take_next(from, i == 0)?;
         let subjects = set.subjects - take_below(from, set.subjects + 1)?;
         set.predicates
@@ -238,7 +238,7 @@ impl MergeStatistics {
     }
 
     fn take_idle(from: &mut &[u8]) -> Result<Vec<[u32; 2]>> {
-        let idle = take_runs(from)?.unwrap_or_default();
+        let idle = decode_runs(from)?.unwrap_or_default();
         let ends = [idle.first().map(|r| r[0]), idle.last().map(|r| r[1])];
         match ends
             .into_iter()
@@ -263,7 +263,7 @@ impl MergeStatistics {
             idle: Self::take_idle(b)?,
             ..Self::default()
         };
-        if take_count(b, 10)? != held {
+        if decode_count(b, 10)? != held {
             return Err(damaged("its merge statistics are of other predicates"));
         }
         for _ in 0..held {
@@ -279,17 +279,17 @@ impl MergeStatistics {
             read.edges.push(counts);
         }
         let mut id = Ascending::default();
-        for i in 0..take_count(b, 3)? {
+        for i in 0..decode_count(b, 3)? {
             read.classes.push(CountedClass {
                 class: id.take_next(b, i == 0)?,
                 members: take_below(b, 1 << 32)?,
-                runs: take_runs(b)?,
+                runs: decode_runs(b)?,
             });
         }
         let sets = snapshot.statistics().sets.len();
         let mut id = Ascending::default();
         let mut left = BTreeMap::new();
-        for i in 0..take_count(b, 4)? {
+        for i in 0..decode_count(b, 4)? {
             let number = id.take_next(b, i == 0)?;
             if number as usize >= sets {
                 return Err(damaged("its merge statistics have a set that is unknown"));
@@ -297,7 +297,7 @@ impl MergeStatistics {
             left.insert(number, take_set(b, predicates)?);
         }
         read.left = left;
-        for _ in 0..take_count(b, 3)? {
+        for _ in 0..decode_count(b, 3)? {
             read.joined.push(take_set(b, predicates)?);
         }
         match from.is_empty() {

@@ -80,7 +80,7 @@ impl Merging {
         let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
         let manifest = Manifest::of_store(dir)?;
         let plan = MergePlan {
-            generation: remove_remains(dir, files, snapshot.base(), &manifest)? + 1,
+            generation: remove_leftovers(dir, files, snapshot.base(), &manifest)? + 1,
             ..MergePlan::next(snapshot.base(), options.generations)
         };
         let output = MergeOutput {
@@ -161,9 +161,9 @@ impl Merging {
 
 /// Removes the files of earlier merges that the manifest `named` does not name. Returns the newest generation of any
 /// file.
-fn remove_remains(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) -> Result<u32> {
+fn remove_leftovers(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) -> Result<u32> {
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
-        return Err(is_another(dir));
+        return Err(store_changed_error(dir));
     }
     let known: BTreeSet<String> = named
         .names()
@@ -182,7 +182,7 @@ fn remove_remains(dir: &Path, files: &dyn Files, base: &Base, named: &Manifest) 
 }
 
 /// The error if the store directory no longer has the store that was opened.
-fn is_another(dir: &Path) -> Error {
+fn store_changed_error(dir: &Path) -> Error {
     let dir = dir.display();
     Error::Conflict(format!(
         "the store at {dir} is not the one that was opened; open it again"
@@ -270,7 +270,7 @@ impl MergeOutput<'_> {
             new.group.files = self.segments(held, shard.as_deref(), progress)?;
             sets.push(Arc::new(map_generation(&self.dir, &new.group)?));
         }
-        let (sets, kept) = without_idle(sets, snapshot.predicate_count() as usize);
+        let (sets, kept) = sets_in_use(sets, snapshot.predicate_count() as usize);
         let base = Base {
             epoch: old.epoch,
             union_default: old.union_default,
@@ -553,7 +553,7 @@ fn rdf_type(snapshot: &Snapshot) -> Option<u32> {
 }
 
 /// The sets that contain the newest segments of some predicate, and their generations.
-fn without_idle(sets: Vec<Arc<SegmentSet>>, predicates: usize) -> (Vec<Arc<SegmentSet>>, Vec<u32>) {
+fn sets_in_use(sets: Vec<Arc<SegmentSet>>, predicates: usize) -> (Vec<Arc<SegmentSet>>, Vec<u32>) {
     let place = Base::places(&sets, predicates);
     let used: BTreeSet<usize> = place.iter().map(|&at| usize::from(at)).collect();
     let kept: Vec<Arc<SegmentSet>> = sets

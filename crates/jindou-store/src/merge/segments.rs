@@ -3,7 +3,7 @@
 
 use super::output::{Out, Pace};
 use crate::base::Base;
-use crate::directory::{ListArrays, MergedFile, SegmentFileWriter};
+use crate::directory::{ListArrays, MergedFileInfo, SegmentFileWriter};
 use crate::shard::ShardInfo;
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::{
@@ -78,7 +78,7 @@ impl MergeJob<'_> {
     ) -> Result<Out<'p>> {
         let predicates = self.snapshot.predicate_count();
         let fold = fold_behind(self.old.vertices());
-        let merged = MergedFile {
+        let merged = MergedFileInfo {
             held: self.held,
             fold,
         };

@@ -17,8 +17,8 @@ use super::encode::MAX_BYTES;
 use super::output::Pace;
 use super::statistics::{self, DroppedEntries, MergeStatistics};
 use super::{
-    MergeOptions, MergeOutput, MergePlan, MergeReport, Merging, NewBase, is_another, rdf_type,
-    remove_generation, remove_remains,
+    MergeOptions, MergeOutput, MergePlan, MergeReport, Merging, NewBase, rdf_type,
+    remove_generation, remove_leftovers, store_changed_error,
 };
 use crate::base::Base;
 use crate::delta::record::damaged;
@@ -56,7 +56,7 @@ impl<'a> ShardFiles<'a> {
         let folder = self.dir.join(shard_folder(shard));
         let named = manifest_of(self.dir, cluster, shard)?;
         if named.merged.newest() >= plan.generation {
-            return Err(is_another(self.dir));
+            return Err(store_changed_error(self.dir));
         }
         if Manifest::read(&folder)? != ManifestState::Store(named.clone()) {
             // The last merge did not rename this manifest, which must not be overwritten. The rename of `cluster.jd`
@@ -66,7 +66,7 @@ impl<'a> ShardFiles<'a> {
             let done = renamed.and_then(|()| files.sync_directory());
             done.map_err(|e| Error::io(files.path(MANIFEST), e))?;
         }
-        remove_remains(&folder, files, base, &named)?;
+        remove_leftovers(&folder, files, base, &named)?;
         Ok(())
     }
 
@@ -126,13 +126,13 @@ impl ShardMerge {
             return Err(Error::Conflict("nothing to merge".into()));
         }
         let begun = Instant::now();
-        let cluster = Cluster::read(files.dir)?.ok_or_else(|| is_another(files.dir))?;
+        let cluster = Cluster::read(files.dir)?.ok_or_else(|| store_changed_error(files.dir))?;
         let has_own = bases
             .iter()
             .flatten()
             .any(|b| Arc::ptr_eq(b, snapshot.base()));
         if bases.len() != cluster.shards as usize || !has_own {
-            return Err(is_another(files.dir));
+            return Err(store_changed_error(files.dir));
         }
         let here = || {
             (0..)
@@ -293,7 +293,7 @@ impl ShardMerge {
             }
             bases[at] = Some(base);
         }
-        let base = own.ok_or_else(|| is_another(files.dir))?;
+        let base = own.ok_or_else(|| store_changed_error(files.dir))?;
         self.put_in_place(files, statistics.quads)?;
         let report = MergeReport {
             snapshot: self.snapshot.number(),
@@ -390,7 +390,7 @@ impl Merging {
         }
         let mut plan = MergePlan::next(snapshot.base(), options.generations);
         // An earlier merge may have reported an error although it is valid, and its files may have this generation.
-        let cluster = Cluster::read(files.dir)?.ok_or_else(|| is_another(files.dir))?;
+        let cluster = Cluster::read(files.dir)?.ok_or_else(|| store_changed_error(files.dir))?;
         let newest = manifest_of(files.dir, &cluster, 0)?.merged.newest();
         plan.generation = plan.generation.max(newest.saturating_add(1));
         let merge = ShardMerge::write(files, snapshot, bases, plan, options, progress)?;

@@ -120,14 +120,14 @@ pub(super) fn gather(
     }
     gather_subjects(snapshot, rdf_type, [old, new], &mut gathered);
     if new.shard.is_some() {
-        gathered.idle = idle_ids(snapshot, new);
+        gathered.idle = ids_without_edges(snapshot, new);
     }
     gathered
 }
 
 /// The new terms of a shard that have entries in [`VertexDelta`], but no edges in the shard's merged segments.
 /// O(entries of new terms).
-fn idle_ids(snapshot: &Snapshot, new: &Base) -> Vec<[u32; 2]> {
+fn ids_without_edges(snapshot: &Snapshot, new: &Base) -> Vec<[u32; 2]> {
     let mut used = vec![false; snapshot.tail().len() as usize];
     let mut idle = used.clone();
     for direction in [Direction::Out, Direction::In] {
@@ -439,7 +439,7 @@ fn remove_subjects(set: &mut PlannerSet, gone: &PlannerSet) {
 
 /// The entries of terms that have no edges in any shard.
 pub(super) fn dropped_by(touched: &VertexDelta, parts: &[MergeStatistics]) -> DroppedEntries {
-    DroppedEntries::of_idle(touched, &together(parts.iter().map(|part| &*part.idle)))
+    DroppedEntries::of_terms_without_edges(touched, &together(parts.iter().map(|part| &*part.idle)))
 }
 
 /// Runs of several shards, merged in ascending order.
@@ -455,12 +455,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Damaged`](jindou_model::Error::Damaged) for damaged statistics.
-    pub(crate) fn drop_idle(&mut self, committed: &MergeCommitted) -> Result<()> {
+    pub(crate) fn drop_terms_without_edges(&mut self, committed: &MergeCommitted) -> Result<()> {
         let parts = committed.shards.iter();
         let parts = parts.map(|shard| MergeStatistics::idle_of(&shard.statistics));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let idle = together(parts.iter().map(Vec::as_slice));
-        let gone = DroppedEntries::of_idle(self.touched(), &idle);
+        let gone = DroppedEntries::of_terms_without_edges(self.touched(), &idle);
         let mut touched = self.touched().clone();
         gone.prune_of(self, &mut touched);
         *self.touched_mut() = touched;
@@ -497,7 +497,7 @@ impl DroppedEntries {
 
     /// The entries of the terms in runs `[first, end)` of a sharded store, which have lost all edges. O(entries of
     /// these terms and of named graphs).
-    pub fn of_idle(touched: &VertexDelta, idle: &[[u32; 2]]) -> Self {
+    pub fn of_terms_without_edges(touched: &VertexDelta, idle: &[[u32; 2]]) -> Self {
         let more = [Direction::Out, Direction::In].map(|d| {
             let more = touched.more(d);
             let range =

@@ -33,11 +33,11 @@ pub fn texts() -> Indexes {
 pub struct World(tempfile::TempDir);
 
 pub fn load(dir: &Path, trig: &str, indexed: bool, memory: u64) -> Result<()> {
-    load_cut(dir, trig, indexed, memory, None)
+    load_sharded(dir, trig, indexed, memory, None)
 }
 
 /// Loads a store, split into shards if `sharding` is given.
-pub fn load_cut(
+pub fn load_sharded(
     dir: &Path,
     trig: &str,
     indexed: bool,
@@ -66,7 +66,7 @@ impl World {
     /// A store that is split into shards.
     pub fn cut(trig: &str, indexed: bool, sharding: Sharding) -> Self {
         let world = Self(tempfile::tempdir().unwrap());
-        load_cut(&world.store(), trig, indexed, 256 << 20, Some(sharding)).unwrap();
+        load_sharded(&world.store(), trig, indexed, 256 << 20, Some(sharding)).unwrap();
         world
     }
 

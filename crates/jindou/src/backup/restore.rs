@@ -218,7 +218,7 @@ fn restore(
         RestoreTo::Snapshot(n) => n,
         RestoreTo::Time(_) => last,
     };
-    let quads = appear(building, backup.info.epoch, wanted, || damaged(&backup))?;
+    let quads = put_in_place(building, backup.info.epoch, wanted, || damaged(&backup))?;
     Ok(RestoreReport {
         snapshot: wanted,
         committed,
@@ -247,7 +247,7 @@ pub(crate) fn refuse_occupied(dir: &Path) -> Result<()> {
 
 /// Moves a restored store to its final path after reading all of it once and checking its epoch and snapshot number;
 /// `wrong` makes the error if these differ. Returns the number of its quads.
-pub(crate) fn appear(
+pub(crate) fn put_in_place(
     building: Building,
     epoch: u64,
     number: u64,

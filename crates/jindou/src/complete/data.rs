@@ -76,7 +76,7 @@ impl Graphs {
 }
 
 /// State of one search for candidates.
-pub(crate) struct Look<'a> {
+pub(crate) struct CandidateSearch<'a> {
     pub db: &'a Database,
     pub snapshot: &'a Snapshot,
     pub lists: &'a NameLists,
@@ -89,7 +89,7 @@ pub(crate) struct Look<'a> {
     charge: RefCell<Charge>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> CandidateSearch<'a> {
     pub(crate) fn new(
         db: &'a Database,
         snapshot: &'a Snapshot,

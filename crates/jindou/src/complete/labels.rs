@@ -1,7 +1,7 @@
 //! Suggestions whose label matches the word that is being typed: predicates, classes, objects and graphs among the
 //! candidates, and resources that a search of labels finds.
 
-use super::data::{Candidate, Look};
+use super::data::{Candidate, CandidateSearch};
 use super::offer::GROUP_WORDS;
 use crate::Result;
 use crate::search::{self, Found, LabelOptions, MOST_FOUND, Search};
@@ -34,7 +34,7 @@ pub(crate) struct Labelled {
 /// that are offered anyway because their name matches. Reads labels of all graphs within the remaining time, and omits
 /// labels that cannot be read by then.
 pub(crate) fn found(
-    look: &Look<'_>,
+    look: &CandidateSearch<'_>,
     word: &str,
     is_type: bool,
     known: &[Candidate],
@@ -110,7 +110,7 @@ fn begins(text: &str, beginning: &str) -> bool {
 }
 
 struct LabelFinder<'a> {
-    look: &'a Look<'a>,
+    look: &'a CandidateSearch<'a>,
     asked: &'a WordQuery,
     end: Instant,
 }
@@ -235,7 +235,7 @@ struct ObjectsHere<'a>(Edges<'a>);
 impl ObjectsHere<'_> {
     /// The ids of the found IRIs. In a sharded store, also fetches the edge lists or degrees that [`Self::may_have`]
     /// needs, in one round trip.
-    fn ids_of(&self, look: &Look<'_>, found: &[Found]) -> Vec<Option<u32>> {
+    fn ids_of(&self, look: &CandidateSearch<'_>, found: &[Found]) -> Vec<Option<u32>> {
         let ids = search::ids_of(look.snapshot, found.iter().map(|f| f.iri.as_str()));
         let known: Vec<u32> = ids.iter().flatten().copied().collect();
         match look.graphs.scope() {
@@ -246,7 +246,7 @@ impl ObjectsHere<'_> {
     }
 
     /// False only if the predicate has no edge with this key in the graphs at the cursor.
-    fn may_have(&self, look: &Look<'_>, id: u32) -> bool {
+    fn may_have(&self, look: &CandidateSearch<'_>, id: u32) -> bool {
         match look.graphs.scope() {
             // In a sharded store the list may be long and on another shard, so only its length was fetched.
             GraphScope::Default if self.0.is_sharded() => self.0.default_degree(id) > 0,

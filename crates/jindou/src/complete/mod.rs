@@ -211,7 +211,7 @@ impl Completer {
         let snapshot = self.db.snapshot();
         let lists = self.lists(&snapshot);
         let word = request.before.get(place.from..).unwrap_or_default();
-        let look = data::Look::new(&self.db, &snapshot, &lists, &place, request, begin);
+        let look = data::CandidateSearch::new(&self.db, &snapshot, &lists, &place, request, begin);
         let found = look.candidates(word);
         offer::completion(&place, word, &look, found, request.limit)
     }

@@ -1,6 +1,6 @@
 //! Completion without the feature `text`: labels are not searched.
 
-use super::data::{Candidate, Look};
+use super::data::{Candidate, CandidateSearch};
 use oxrdf::Term;
 
 pub(crate) struct Labelled {
@@ -10,7 +10,7 @@ pub(crate) struct Labelled {
 }
 
 pub(crate) fn found(
-    _: &Look<'_>,
+    _: &CandidateSearch<'_>,
     _: &str,
     _: bool,
     _: &[Candidate],

@@ -1,6 +1,6 @@
 //! Makes suggestions from candidates and keywords: filtered by the word so far, best first.
 
-use super::data::{Candidate, FoundCandidates, Look};
+use super::data::{Candidate, CandidateSearch, FoundCandidates};
 use super::labels;
 use super::names::Names;
 use super::{Completion, Counts, Item, Kind};
@@ -34,18 +34,18 @@ const FUNCTIONS: &[&str] = &[
 const LONGEST_LITERAL: usize = 200;
 /// How objects and variables alternate in suggestions for an object: this many objects, then this many variables, then
 /// the remaining objects, then the remaining variables.
-const AMONG_OBJECTS: [usize; 2] = [7, 3];
+const ALTERNATION_OBJECTS: [usize; 2] = [7, 3];
 /// How classes and variables alternate in suggestions for a class, where a variable is unlikely to be wanted.
 const AMONG_CLASSES: [usize; 2] = [9, 1];
 
 /// Rank of an item's match with the word so far; lower is better.
-type Fit = u8;
+type MatchRank = u8;
 
 /// The completion: suggestions from `found`, labels, variables, keywords and prefixes, at most `limit`.
 pub(crate) fn completion(
     place: &CursorPlace,
     word: &str,
-    look: &Look<'_>,
+    look: &CandidateSearch<'_>,
     found: FoundCandidates,
     limit: usize,
 ) -> Completion {
@@ -63,15 +63,15 @@ pub(crate) fn completion(
             .as_ref()
             .is_some_and(|s| look.about(s).is_empty());
     let first = |c: &Candidate| unknown && c.term == Term::from(rdf::TYPE.into_owned());
-    let mut ranked: Vec<(Fit, &Candidate)> = found
+    let mut ranked: Vec<(MatchRank, &Candidate)> = found
         .all
         .iter()
-        .filter_map(|c| Some((wanted.fit(&c.term)?, c)))
+        .filter_map(|c| Some((wanted.match_rank(&c.term)?, c)))
         .collect();
-    ranked.sort_by_cached_key(|(fit, c)| {
+    ranked.sort_by_cached_key(|(match_rank, c)| {
         let count = std::cmp::Reverse(c.count);
         (
-            *fit,
+            *match_rank,
             !first(c),
             said.contains(&c.term),
             count,
@@ -84,7 +84,7 @@ pub(crate) fn completion(
     let mut items: Vec<Item> = data.take(limit).collect();
     let mut labelled = Vec::new();
     if items.len() < limit {
-        let by_name = |term: &Term| wanted.fit(term).is_some();
+        let by_name = |term: &Term| wanted.match_rank(term).is_some();
         let more = labels::found(look, word, is_type, &found.all, by_name);
         labelled = more
             .into_iter()
@@ -110,7 +110,7 @@ pub(crate) fn completion(
             let [before, most] = if is_type {
                 AMONG_CLASSES
             } else {
-                AMONG_OBJECTS
+                ALTERNATION_OBJECTS
             };
             let rest = items.split_off(items.len().min(before));
             let mut near = variables;
@@ -194,7 +194,7 @@ impl<'w> PartialWord<'w> {
     }
 
     /// The rank of a term's match with the word; `None` if the term does not match.
-    fn fit(&self, term: &Term) -> Option<Fit> {
+    fn match_rank(&self, term: &Term) -> Option<MatchRank> {
         let iri = match term {
             Term::NamedNode(n) => Some(n.as_str()),
             _ => None,
@@ -212,7 +212,7 @@ impl<'w> PartialWord<'w> {
             }
             Self::Local(space, local) => {
                 let own = iri?.strip_prefix(space.as_str())?;
-                fit(&labels::folded(own), local)
+                match_rank(&labels::folded(own), local)
             }
             Self::Literal(beginning) => match term {
                 Term::Literal(l) => l
@@ -231,9 +231,9 @@ impl<'w> PartialWord<'w> {
                     if part == "a" && iri == rdf::TYPE.as_str() {
                         return Some(0);
                     }
-                    fit(&labels::folded(local), part).or_else(whole)
+                    match_rank(&labels::folded(local), part).or_else(whole)
                 }
-                Term::Literal(l) => fit(&labels::folded(l.value()), part).map(|f| f + 1),
+                Term::Literal(l) => match_rank(&labels::folded(l.value()), part).map(|f| f + 1),
                 _ => None,
             },
         }
@@ -241,7 +241,7 @@ impl<'w> PartialWord<'w> {
 }
 
 /// The rank of a name's match with the word: better at the name's beginning than inside it.
-fn fit(name: &str, part: &str) -> Option<Fit> {
+fn match_rank(name: &str, part: &str) -> Option<MatchRank> {
     if name.starts_with(part) {
         Some(0)
     } else {

@@ -1,7 +1,7 @@
 //! Sampling of the subjects that match the patterns so far, within a time limit.
 
 use super::Counts;
-use super::data::Look;
+use super::data::CandidateSearch;
 use super::star::SubjectStar;
 use crate::results::{AnswerSink, Rows};
 use crate::{Error, Result, Snapshot};
@@ -61,14 +61,19 @@ impl Sample {
 }
 
 /// A sample of the subjects that match the patterns, found by running a query.
-pub(crate) fn subjects(look: &Look<'_>, subject: &str, about: &[&Pattern]) -> Sample {
+pub(crate) fn subjects(look: &CandidateSearch<'_>, subject: &str, about: &[&Pattern]) -> Sample {
     let select = format!("SELECT DISTINCT {subject}");
     run(look, &select, about, "")
 }
 
 /// A sample of the targets of a path from the subjects that match the patterns. A target is listed once for each way in
 /// which it is reached.
-pub(crate) fn ends(look: &Look<'_>, subject: &str, path: &str, about: &[&Pattern]) -> Sample {
+pub(crate) fn ends(
+    look: &CandidateSearch<'_>,
+    subject: &str,
+    path: &str,
+    about: &[&Pattern],
+) -> Sample {
     // Neither `?_from` nor `?_to` occurs in a pattern: variables created by the parser are named by underscores and a
     // number, or by `b` and a label.
     let subject = if subject.len() > 1 { subject } else { "?_from" };
@@ -84,7 +89,7 @@ fn group(pattern: &str, graph: Option<&str>) -> String {
     }
 }
 
-fn run(look: &Look<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample {
+fn run(look: &CandidateSearch<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample {
     let limit = look.left();
     if limit.is_zero() {
         return Sample {
@@ -251,7 +256,11 @@ fn evenly(intervals: &[[u32; 2]]) -> Sample {
 
 /// Evenly spaced keys of a predicate's segment: its subjects, or its objects for the other direction. Empty for a
 /// predicate with more than [`MOST_LISTED`] edges of which some are in named graphs.
-pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction) -> Sample {
+pub(crate) fn of_predicate(
+    look: &CandidateSearch<'_>,
+    p: PredicateId,
+    direction: Direction,
+) -> Sample {
     let edges = Graph::edges(look.snapshot, p, direction);
     let mut seen = FxHashSet::default();
     let mut keys = Vec::new();

@@ -55,10 +55,10 @@ pub(crate) struct Devices {
 
 /// Counts a plan in [`Devices::here`] while it runs on the CPU by choice.
 #[cfg(feature = "gpu")]
-struct RunHere(Arc<AtomicUsize>);
+struct RunningOnCpu(Arc<AtomicUsize>);
 
 #[cfg(feature = "gpu")]
-impl RunHere {
+impl RunningOnCpu {
     fn begin(among: &Arc<AtomicUsize>) -> Self {
         among.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(among))
@@ -66,7 +66,7 @@ impl RunHere {
 }
 
 #[cfg(feature = "gpu")]
-impl Drop for RunHere {
+impl Drop for RunningOnCpu {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -112,7 +112,7 @@ struct PredictedRun {
     prediction: jindou_gpu::Prediction,
     there: bool,
     /// Set if the CPU was chosen for the plan.
-    _here: Option<RunHere>,
+    _here: Option<RunningOnCpu>,
 }
 
 impl From<ExecutorChoice> for Chosen {
@@ -153,7 +153,7 @@ impl Chosen {
 
 /// The GPU if it is predicted to be faster, otherwise the CPU.
 #[cfg(feature = "gpu")]
-fn worth_it(
+fn predict(
     gpu: Arc<Gpu>,
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -176,7 +176,7 @@ fn worth_it(
             gpu,
             prediction,
             there,
-            _here: (!there).then(|| RunHere::begin(here)),
+            _here: (!there).then(|| RunningOnCpu::begin(here)),
         })),
     }
 }
@@ -286,7 +286,7 @@ impl Devices {
             }
             GpuChoice::Auto => Ok(match self.gpu(false) {
                 #[cfg(feature = "gpu")]
-                Ok(Some(gpu)) => worth_it(gpu, plan, snapshot, self.share(threads), &self.here),
+                Ok(Some(gpu)) => predict(gpu, plan, snapshot, self.share(threads), &self.here),
                 #[cfg(not(feature = "gpu"))]
                 Ok(Some(_)) => ExecutorChoice::Here.into(),
                 Ok(None) | Err(_) => ExecutorChoice::Here.into(),

@@ -3,7 +3,7 @@
 
 use super::request::{self, SentChange};
 use crate::database::{Database, DatabaseState};
-use crate::update::{Changed, Held, UpdateOptions, UpdateReport, Verify, micros};
+use crate::update::{Changed, UpdateOptions, UpdateReport, VerificationHandle, Verify, micros};
 use jindou_cluster::servers::ShardFigures;
 use jindou_cluster::shards::ShardClient;
 use jindou_engine::Hub;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::SystemTime;
 
 /// Callback that receives messages for the operator.
-pub type Told = Arc<dyn Fn(&str) + Send + Sync>;
+pub type OperatorLog = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The local directory of a replica's store: [`super::folder::Folder`] or [`super::shards::ShardFolder`]. Methods
 /// without a comment are those of [`Application`].
@@ -43,7 +43,7 @@ pub(super) trait LogFolder: Send + Sync {
         Err(not_of_shards())
     }
 
-    fn over_saved(&self, snapshot: &Snapshot) -> Result<Snapshot> {
+    fn rebase(&self, snapshot: &Snapshot) -> Result<Snapshot> {
         Ok(snapshot.clone())
     }
 
@@ -83,7 +83,7 @@ pub(super) trait LogFolder: Send + Sync {
     }
 
     /// Releases what is kept only for a limited time. Called regularly.
-    fn tidy(&self) {}
+    fn release_expired(&self) {}
 
     /// Metrics of each shard of a sharded store.
     fn shard_figures(&self) -> Vec<ShardFigures> {
@@ -117,7 +117,7 @@ pub(super) trait LogFolder: Send + Sync {
     }
 
     /// Result of verifying the files of a snapshot that was just opened, according to `verify`.
-    fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<Held>;
+    fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<VerificationHandle>;
 
     /// Called with each snapshot that is published.
     fn published(&self, _: &Snapshot) {}
@@ -150,9 +150,9 @@ pub(super) struct Inner {
     pub latest: Mutex<Option<Snapshot>>,
     /// Options of the updates that this server evaluates: their limits, and the HTTP clients for SERVICE and LOAD.
     pub options: UpdateOptions,
-    pub told: Told,
+    pub report: OperatorLog,
     /// Time of the newest record.
-    pub last: AtomicU64,
+    pub last_commit_time: AtomicU64,
 }
 
 impl Store {
@@ -206,7 +206,7 @@ impl Store {
                 report: UpdateReport::default(),
             }),
             SentChange::FreeTerms(runs) => Ok(Changed {
-                made: db.inner.made_of(head, || head.free_terms(&runs))?,
+                made: db.inner.computed_from(head, || head.free_terms(&runs))?,
                 report: UpdateReport::default(),
             }),
         }
@@ -273,7 +273,11 @@ impl Application for Store {
                 report,
             }) => {
                 let now = micros(SystemTime::now());
-                let now = self.0.last.fetch_max(now, Ordering::Relaxed).max(now);
+                let now = self
+                    .0
+                    .last_commit_time
+                    .fetch_max(now, Ordering::Relaxed)
+                    .max(now);
                 stamp(&mut record, now);
                 Evaluated::Record {
                     snapshot,
@@ -295,7 +299,7 @@ impl Application for Store {
         let _ = guarded(|| self.prefetch_named(head, bodies));
     }
 
-    fn lay(&self, head: &Snapshot, group: &Group) -> io::Result<Snapshot> {
+    fn apply(&self, head: &Snapshot, group: &Group) -> io::Result<Snapshot> {
         let mut next = head.clone();
         for record in group.records.iter().filter(|r| !r.bytes.is_empty()) {
             let replayed = self.0.folder.replay(&next, &record.bytes);
@@ -338,8 +342,8 @@ impl Application for Store {
         merged.map_err(io::Error::other)
     }
 
-    fn over_saved(&self, snapshot: &Snapshot) -> io::Result<Snapshot> {
-        self.0.folder.over_saved(snapshot).map_err(io::Error::other)
+    fn rebase(&self, snapshot: &Snapshot) -> io::Result<Snapshot> {
+        self.0.folder.rebase(snapshot).map_err(io::Error::other)
     }
 
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>> {
@@ -387,6 +391,6 @@ impl Application for Store {
             Report::Disk(why) => format!("the local store: {why}"),
             Report::Peer(problem) => problem.to_string(),
         };
-        (self.0.told)(&text);
+        (self.0.report)(&text);
     }
 }

@@ -41,8 +41,8 @@ pub fn begin_log(place: &str, store: &Path, uploads: bool) -> Result<String> {
     let options = options.with_access(Access::Read).with_verify(Verify::Eager);
     drop(Database::open_with(store, &options)?);
     let _lock = StoreLock::acquire(store)?;
-    let begins = Notes::of(store).begins()?;
-    let found = Found::read(store)?;
+    let begins = Notes::of(store).id_of_new_log()?;
+    let found = UploadFiles::read(store)?;
     if !uploads && found.loaded.is_none() {
         return Err(Error::Usage(format!(
             "the store at {} was changed since its load, so servers cannot tell whether they have copies of the same: upload it \
@@ -87,7 +87,7 @@ pub fn begin_log(place: &str, store: &Path, uploads: bool) -> Result<String> {
 }
 
 /// The files of the store to upload.
-struct Found {
+struct UploadFiles {
     /// Id epoch of the store's load; `None` if the store was changed since.
     loaded: Option<u64>,
     shards: ShardFiles,
@@ -97,7 +97,7 @@ struct Found {
     files: Vec<Arc<dyn BaseFiles>>,
 }
 
-impl Found {
+impl UploadFiles {
     fn read(dir: &Path) -> Result<Self> {
         let Some(cluster) = Cluster::read(dir)? else {
             let folder = BaseLocation::find(dir)?.folder();

@@ -6,7 +6,7 @@
 //!   record names the ids, so it does not matter which servers have merged.
 
 use super::Replica;
-use super::request::{self, Asked, SentChange};
+use super::request::{self, SentChange, SentOptions};
 use super::wait::wait_for;
 use crate::database::{Database, DatabaseState};
 use crate::update::UpdateOptions;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Interval at which a server checks if a merge can be committed, or a base released.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Request key of a change that several servers may propose and that takes effect once.
 pub(super) fn key(what: &str, base: u64) -> u128 {
@@ -44,7 +44,7 @@ pub(super) fn propose_after_merges(db: &Database, frees_terms: bool) -> Result<(
 fn run(state: &Weak<DatabaseState>, frees_terms: bool) {
     let mut freed = 0;
     loop {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
         let Some(inner) = state.upgrade() else {
             return;
         };
@@ -80,7 +80,7 @@ impl Freeing {
     }
 
     fn propose(self) -> Result<()> {
-        let asked = Asked::of(&UpdateOptions::default())?;
+        let asked = SentOptions::of(&UpdateOptions::default())?;
         for part in self.snapshot.unused_terms() {
             let body = request::write(&SentChange::FreeTerms(part), &asked)?;
             let request = Request {
@@ -104,7 +104,7 @@ fn propose(db: &Database) -> Result<()> {
     let Some(replica) = db.replica() else {
         return Ok(());
     };
-    replica.folder.tidy();
+    replica.folder.release_expired();
     let snapshot = db.inner.writer.published();
     let due = replica.folder.due_commit(&snapshot, is_writer(replica))?;
     if let Some((base, result)) = due {

@@ -3,7 +3,7 @@
 
 use super::application::LogFolder;
 use super::notes::{Notes, random, sync};
-use crate::update::{Held, Verify, durable};
+use crate::update::{VerificationHandle, Verify, durable};
 use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, StoreLock};
 use jindou_model::{Error, Progress, Result, private, sync};
@@ -50,7 +50,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error::InUse`] if another process has locked it; [`Error::Io`].
-    pub(super) fn take(
+    pub(super) fn open_locked(
         dir: &Path,
         indexes: &Indexes,
         load: LoadOptions,
@@ -102,12 +102,14 @@ impl Folder {
 }
 
 impl LogFolder for Folder {
-    fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<Held> {
+    fn trust(&self, verify: Verify, snapshot: &Snapshot) -> Result<VerificationHandle> {
         let state = sync::lock(&self.state);
         // A base that was downloaded into an empty folder was verified during the download.
         match &state.open {
-            Some((place, _)) => durable::trust(verify, &place.folder(), snapshot.base()),
-            None => Ok(Held(Arc::default())),
+            Some((place, _)) => {
+                durable::start_verification(verify, &place.folder(), snapshot.base())
+            }
+            None => Ok(VerificationHandle(Arc::default())),
         }
     }
 
@@ -152,7 +154,7 @@ impl LogFolder for Folder {
             },
             None => Local::Other {
                 loaded: (snapshot.number() == 0).then(|| snapshot.base().epoch()),
-                begins: self.notes.begins()?,
+                begins: self.notes.id_of_new_log()?,
                 snapshot,
             },
         })
@@ -198,7 +200,7 @@ impl LogFolder for Folder {
     /// Those of a merge; then the files are unchanged.
     fn save(&self, base: &LogBase, snapshot: &Snapshot) -> Result<()> {
         let mut state = sync::lock(&self.state);
-        let snapshot = &state.over(snapshot)?;
+        let snapshot = &state.rebased(snapshot)?;
         let (Some((place, _)), Some((log, _))) = (&state.open, state.log) else {
             return Err(Error::Internal("no store to save into".into()));
         };
@@ -225,11 +227,11 @@ impl LogFolder for Folder {
     ///
     /// # Errors
     /// [`Error::Internal`] if the snapshot belongs to another store.
-    fn over_saved(&self, snapshot: &Snapshot) -> Result<Snapshot> {
-        sync::lock(&self.state).over(snapshot)
+    fn rebase(&self, snapshot: &Snapshot) -> Result<Snapshot> {
+        sync::lock(&self.state).rebased(snapshot)
     }
 
-    fn tidy(&self) {
+    fn release_expired(&self) {
         // While a merge is being written, this can wait.
         if let Ok(mut state) = self.state.try_lock() {
             state.forget_merges();
@@ -264,11 +266,11 @@ impl LogFolder for Folder {
             std::fs::remove_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
         }
         private::create_folder(&folder).map_err(|e| Error::io(&folder, e))?;
-        Ok(Box::new(Receiving {
+        Ok(Box::new(IncomingStore {
             into: self,
             log,
             place,
-            files: Coming::into(folder),
+            files: IncomingFiles::into(folder),
             done: false,
         }))
     }
@@ -284,7 +286,7 @@ impl State {
         }
     }
 
-    fn over(&self, snapshot: &Snapshot) -> Result<Snapshot> {
+    fn rebased(&self, snapshot: &Snapshot) -> Result<Snapshot> {
         let mut snapshot = snapshot.clone();
         for merging in &self.merges {
             if Arc::ptr_eq(merging.before(), snapshot.base()) {
@@ -346,13 +348,13 @@ impl BaseFiles for OpenFiles {
 }
 
 /// Files of a store that are being received one after the other.
-pub(super) struct Coming {
+pub(super) struct IncomingFiles {
     folder: PathBuf,
     file: Option<(String, File)>,
     names: Vec<String>,
 }
 
-impl Coming {
+impl IncomingFiles {
     /// Starts to receive files into an empty folder.
     pub(super) fn into(folder: PathBuf) -> Self {
         Self {
@@ -425,15 +427,15 @@ impl Coming {
 }
 
 /// A store that is being received into a new folder of a [`Folder`].
-struct Receiving {
+struct IncomingStore {
     into: Arc<Folder>,
     log: u64,
     place: BaseLocation,
-    files: Coming,
+    files: IncomingFiles,
     done: bool,
 }
 
-impl Incoming<Snapshot> for Receiving {
+impl Incoming<Snapshot> for IncomingStore {
     fn wants(&self, _: u32) -> bool {
         false
     }
@@ -463,7 +465,7 @@ impl Incoming<Snapshot> for Receiving {
     }
 }
 
-impl Drop for Receiving {
+impl Drop for IncomingStore {
     fn drop(&mut self) {
         // The folder is already the current one if only a later step failed; then it must stay.
         let current = BaseLocation::find(&self.into.dir);

@@ -130,7 +130,7 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
         && let Fetched::Bytes(bytes) = bucket.fetch(log, Fetch::Group(newest)).await?
         && let Ok(group) = Group::read(log, &bytes)
     {
-        newest_by = Some((group.author.server.to_string(), written));
+        newest_by = Some((group.writer.server.to_string(), written));
     }
     let mut servers: Vec<LogServer> = (bucket.all_servers().await?.into_iter())
         .map(|found| LogServer {

@@ -40,7 +40,7 @@ mod sink;
 mod wait;
 mod wire;
 
-pub use application::Told;
+pub use application::OperatorLog;
 pub use begin::begin_log;
 pub use inspect::{LogBase, LogBeginning, LogContents, LogServer, inspect};
 pub use jindou_cluster::servers::{RequestCounts, ShardFigures};
@@ -64,12 +64,12 @@ use jindou_cluster::servers::Members;
 use jindou_cluster::shards::ShardClient;
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
 use jindou_replicas::{
-    Driver, Fresh, Handle, Nobody, Options, Outcome, Refusal, Request, RequestKey, ServerName, net,
+    Driver, Fresh, Handle, NoPeers, Options, Outcome, Refusal, Request, RequestKey, ServerName, net,
 };
 use jindou_store::directory::{Manifest, ManifestState};
 use jindou_store::shard::Cluster;
 use jindou_store::{MergeOptions, Snapshot};
-use request::{Asked, SentChange};
+use request::{SentChange, SentOptions};
 use shards::ShardFolder;
 use std::fmt;
 use std::path::Path;
@@ -94,7 +94,7 @@ pub struct SharedLog {
     /// clients that they use for SERVICE and LOAD.
     pub updates: UpdateOptions,
     /// Receives messages for the operator.
-    pub told: Told,
+    pub report: OperatorLog,
     /// Address (HOST:PORT) at which other servers reach this one. Without it, servers exchange updates through the log
     /// only.
     pub peer_address: Option<String>,
@@ -107,7 +107,7 @@ pub struct SharedLog {
     pub peer_reads: PeerReads,
     /// Longest time for which this server keeps the files of a base that a merge replaced, for queries and cursors that
     /// began before the merge.
-    pub base_patience: Duration,
+    pub keep_replaced_bases: Duration,
     /// If true, queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
     /// threads must not block sets this to false and calls [`Replica::ready_for`].
     pub queries_wait: bool,
@@ -128,12 +128,12 @@ impl SharedLog {
                 ..LogSettings::default()
             },
             updates: UpdateOptions::default(),
-            told: Arc::new(|_| {}),
+            report: Arc::new(|_| {}),
             peer_address: None,
             peer_listen: None,
             shards: HeldShards::InFolder,
             peer_reads: PeerReads::Off,
-            base_patience: Duration::from_secs(600),
+            keep_replaced_bases: Duration::from_secs(600),
             queries_wait: true,
             keeps_terms: false,
         }
@@ -153,7 +153,7 @@ impl fmt::Debug for SharedLog {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longest time to wait for the driver to end when the database is closed.
-const LAST_WORK: Duration = Duration::from_secs(5);
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(5);
 
 /// A database's connection to the shared log and its other servers.
 pub struct Replica {
@@ -174,9 +174,9 @@ impl fmt::Debug for Replica {
 }
 
 /// Records the reason why the driver ended when it is dropped, also by a panic.
-struct Ends(Arc<Mutex<Option<String>>>, String);
+struct RecordEnd(Arc<Mutex<Option<String>>>, String);
 
-impl Drop for Ends {
+impl Drop for RecordEnd {
     fn drop(&mut self) {
         *sync::lock(&self.0) = Some(std::mem::take(&mut self.1));
     }
@@ -190,7 +190,7 @@ impl Drop for Replica {
             // Wait for the driver: before it ends, it writes to the bucket what other servers may lack, such as lost
             // groups.
             let begun = Instant::now();
-            while self.ended().is_none() && begun.elapsed() < LAST_WORK {
+            while self.ended().is_none() && begun.elapsed() < SHUTDOWN_WAIT {
                 std::thread::sleep(Duration::from_millis(5));
             }
             runtime.shutdown_background();
@@ -209,11 +209,11 @@ impl Replica {
         if consistency == Consistency::Default && self.fresh.is_now() {
             return Ok(());
         }
-        self.asked(consistency).await
+        self.wait_until_fresh(consistency).await
     }
 
     #[cold]
-    async fn asked(&self, consistency: Consistency) -> Result<()> {
+    async fn wait_until_fresh(&self, consistency: Consistency) -> Result<()> {
         match self.handle.read(consistency).await {
             Ok(_) => Ok(()),
             Err(refusal) => Err(self.refused(refusal, consistency)),
@@ -244,7 +244,7 @@ impl Replica {
         if consistency == Consistency::Default && self.fresh.is_now() {
             return Ok(());
         }
-        wait_for(self.asked(consistency), None).unwrap_or(Ok(()))
+        wait_for(self.wait_until_fresh(consistency), None).unwrap_or(Ok(()))
     }
 
     /// Reason why this server no longer follows the log; `None` while it does. The process should end then.
@@ -328,7 +328,7 @@ impl Replica {
         options: &UpdateOptions,
         memory: &MemoryBudget,
     ) -> Result<UpdateReport> {
-        let body = request::write(change, &Asked::of(options)?)?;
+        let body = request::write(change, &SentOptions::of(options)?)?;
         memory.charge(body.len() as u64)?;
         let held = body.len() as u64;
         let key = match change {
@@ -410,8 +410,8 @@ pub(crate) fn open(
         database: OnceLock::new(),
         latest: Mutex::new(None),
         options: log.updates.clone(),
-        told: Arc::clone(&log.told),
-        last: AtomicU64::new(0),
+        report: Arc::clone(&log.report),
+        last_commit_time: AtomicU64::new(0),
     }));
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -471,7 +471,7 @@ pub(crate) fn open(
     let db = Database::over_sink(opened, Box::new(replica), runtime.clone(), changes_memory);
     let _ = store.0.database.set(Arc::downgrade(&db.inner));
     threads.spawn(async move {
-        let mut ends = Ends(ended, "the server has stopped following the log".to_owned());
+        let mut ends = RecordEnd(ended, "the server has stopped following the log".to_owned());
         if let Err(stopped) = driver.run().await {
             ends.1 = stopped.to_string();
         }
@@ -497,7 +497,12 @@ fn take_folder(
             ));
         }
         let load = runtime.load_options();
-        return Ok(Arc::new(Folder::take(dir, &options.indexes, load, merge)?));
+        return Ok(Arc::new(Folder::open_locked(
+            dir,
+            &options.indexes,
+            load,
+            merge,
+        )?));
     }
     if cluster.is_none() && Manifest::read(dir)? != ManifestState::None {
         return Err(Error::Usage(format!(
@@ -505,7 +510,7 @@ fn take_folder(
             dir.display()
         )));
     }
-    let folder = ShardFolder::take(dir, (log, merge), (options, runtime), members.clone())?;
+    let folder = ShardFolder::open_locked(dir, (log, merge), (options, runtime), members.clone())?;
     Ok(Arc::new(folder))
 }
 
@@ -532,7 +537,7 @@ async fn start(
     }
     let (peers, incoming) = match log.peer_address {
         None => {
-            let (peers, incoming) = Nobody::connect();
+            let (peers, incoming) = NoPeers::connect();
             (Wire::Alone(peers), incoming)
         }
         Some(address) => {

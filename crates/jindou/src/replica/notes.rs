@@ -71,7 +71,7 @@ impl Notes {
     }
 
     /// Id of the log that is created from this store if no log exists yet: a random number, the same at each start.
-    pub(super) fn begins(&self) -> Result<u64> {
+    pub(super) fn id_of_new_log(&self) -> Result<u64> {
         let path = self.folder()?.join(BEGINS);
         if let Ok(text) = private::read(&path)
             && let Some(log) = std::str::from_utf8(&text)

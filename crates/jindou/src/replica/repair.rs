@@ -294,13 +294,13 @@ async fn describe(
             (Some(group), Some(written)) => format!(
                 "group {number}: {} updates that {} wrote at {}",
                 group.records.len(),
-                group.author.server,
+                group.writer.server,
                 crate::backup::time_text(written - written % 1_000_000)
             ),
             (Some(group), None) => format!(
                 "group {number}: {} updates that {} wrote",
                 group.records.len(),
-                group.author.server
+                group.writer.server
             ),
             (None, Some(_)) => {
                 format!("group {number}: damaged, so its updates are not known")
@@ -321,7 +321,7 @@ fn folder(store: &Path) -> Result<(Arc<Folder>, Local<jindou_store::Snapshot>)> 
     }
     let load = LoadOptions::default();
     let merge = MergeOptions::default().with_threads(1);
-    let folder = Folder::take(store, &Default::default(), load, merge)?;
+    let folder = Folder::open_locked(store, &Default::default(), load, merge)?;
     let local = folder.open()?;
     Ok((Arc::new(folder), local))
 }
@@ -410,9 +410,9 @@ async fn same_history(bucket: &Bucket, place: &str, log: u64, base: &Base) -> Re
 }
 
 /// A temporary folder, removed on drop.
-struct Work(std::path::PathBuf);
+struct TemporaryFolder(std::path::PathBuf);
 
-impl Drop for Work {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -433,7 +433,9 @@ fn give_up_after(place: &str, number: u64) -> Result<String> {
             )));
         }
     }
-    let work = Work(std::env::temp_dir().join(format!("jindou-repair-{:032x}", super::random())));
+    let work = TemporaryFolder(
+        std::env::temp_dir().join(format!("jindou-repair-{:032x}", super::random())),
+    );
     let store = work.0.clone();
     let to = RestoreTo::Snapshot(number);
     restore(place, &store, to, &CancelToken::new(), &Progress::default())?;

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Options that are sent along with a change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Asked {
+pub(crate) struct SentOptions {
     pub timeout: Option<Duration>,
     pub union_default: Option<bool>,
     pub using: Option<[Vec<String>; 2]>,
@@ -93,7 +93,7 @@ enum PrefixOf {
 #[derive(Serialize, Deserialize)]
 struct Header {
     kind: Kind,
-    asked: Asked,
+    asked: SentOptions,
     /// Names the graph whose revision the answer must report. A condition that always holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watched: Option<Condition>,
@@ -115,7 +115,7 @@ fn change_of(prefix: PrefixOf) -> PrefixChange {
     }
 }
 
-impl Asked {
+impl SentOptions {
     /// # Errors
     /// [`Error::Unsupported`] for options that cannot be sent to another process.
     pub(crate) fn of(options: &UpdateOptions) -> Result<Self> {
@@ -187,7 +187,7 @@ pub(crate) enum SentChange<'c> {
 ///
 /// # Errors
 /// [`Error::Limit`] for options that are too long.
-pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
+pub(crate) fn write(change: &SentChange<'_>, asked: &SentOptions) -> Result<Vec<u8>> {
     let mut payload = Vec::new();
     let kind = match change {
         SentChange::Change(Change::Update(text)) => {
@@ -198,7 +198,7 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
             quads.changes.write(&mut payload);
             Kind::Quads {
                 replaced: quads.replaced.as_ref().map(Into::into),
-                watched: quads.watched.as_ref().map(Into::into),
+                watched: quads.reported_graph.as_ref().map(Into::into),
                 prefixes: quads.prefixes.iter().map(prefix_of).collect(),
             }
         }
@@ -253,7 +253,7 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &Asked) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// [`Error::Internal`] if the bytes cannot be decoded.
-pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, Asked)> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, SentOptions)> {
     let damaged = || Error::Internal("a change that another server sent cannot be read".into());
     let (length, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
     let length = u32::from_le_bytes(*length) as usize;
@@ -284,7 +284,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, Asked)> {
         } => Change::Quads(QuadChange {
             changes: Cow::Owned(Changes::read(payload).ok_or_else(damaged)?),
             replaced: replaced.map(Into::into),
-            watched: watched.map(Into::into),
+            reported_graph: watched.map(Into::into),
             prefixes: prefixes.into_iter().map(change_of).collect(),
             charge: None,
         }),

@@ -1,8 +1,8 @@
 //! Restores a store from a log as of a point in time. The log is only read, and servers may follow it meanwhile.
 
-use super::folder::Coming;
+use super::folder::IncomingFiles;
 use super::inspect::existing;
-use crate::backup::restore::{NewLog, appear, refuse_occupied};
+use crate::backup::restore::{NewLog, put_in_place, refuse_occupied};
 use crate::backup::{RestoreReport, RestoreTo, time_text};
 use crate::create;
 use crate::database::guarded;
@@ -74,7 +74,7 @@ fn restore_into(
                 ..Limits::default()
             };
             let (bucket, identity) = existing(place, limits).await.map_err(Error::Usage)?;
-            let past = Past {
+            let past = LogReader {
                 bucket,
                 identity,
                 place,
@@ -101,7 +101,7 @@ fn restore_into(
             "damaged: the groups of the log do not match its base",
         )
     };
-    let quads = appear(building, done.epoch, done.own, wrong)?;
+    let quads = put_in_place(building, done.epoch, done.own, wrong)?;
     Ok(RestoreReport {
         backup: place.to_owned(),
         warnings: done.warnings,
@@ -113,7 +113,7 @@ fn restore_into(
 }
 
 /// A store that was restored into a folder.
-struct Written {
+struct RestoredStore {
     /// Number of the last group that the store contains.
     group: u64,
     /// Time at which that group was written, if known.
@@ -127,7 +127,7 @@ struct Written {
 }
 
 /// Removes the files that a damaged base left in a folder.
-fn emptied(dir: &Path) -> Result<()> {
+fn clear_folder(dir: &Path) -> Result<()> {
     let io = |e| Error::io(dir, e);
     for entry in std::fs::read_dir(dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
@@ -141,7 +141,7 @@ fn emptied(dir: &Path) -> Result<()> {
 }
 
 /// The range of groups that can be restored.
-struct Kept {
+struct RestorableRange {
     /// Numbers of the bases, ascending, with 0 for a log that began with the empty store.
     bases: Vec<u64>,
     first: u64,
@@ -149,7 +149,7 @@ struct Kept {
 }
 
 /// An existing log that is being read for a restore.
-struct Past<'a> {
+struct LogReader<'a> {
     bucket: Bucket,
     identity: Identity,
     place: &'a str,
@@ -157,7 +157,7 @@ struct Past<'a> {
     progress: &'a Progress,
 }
 
-impl Past<'_> {
+impl LogReader<'_> {
     fn failed(&self, failure: Failure) -> Error {
         match failure {
             Failure::Missing => self.removed(),
@@ -191,11 +191,11 @@ impl Past<'_> {
     }
 
     /// Writes the files of the store as of `to` into an empty folder.
-    async fn write(&self, to: RestoreTo, dir: &Path) -> Result<Written> {
-        let held = self.bucket.hold().await;
+    async fn write(&self, to: RestoreTo, dir: &Path) -> Result<RestoredStore> {
+        let held = self.bucket.record_identity().await;
         held.map_err(|e| self.failed(e))?;
         let kept = self.kept().await?;
-        let group = self.find(to, &kept).await?;
+        let group = self.last_group_of(to, &kept).await?;
         let (base, hash, warnings) = self.base_before(to, group, &kept, dir).await?;
         let written = self.written(Name::Group(group)).await?;
         self.progress.phase.store(1, Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl Past<'_> {
             let log = NewLog::begin(dir, store, before)?;
             own = self.groups((base, hash), group, (log, before)).await?;
         }
-        Ok(Written {
+        Ok(RestoredStore {
             group,
             written,
             epoch: store,
@@ -226,7 +226,7 @@ impl Past<'_> {
         &self,
         to: RestoreTo,
         group: u64,
-        kept: &Kept,
+        kept: &RestorableRange,
         dir: &Path,
     ) -> Result<(u64, u64, Vec<String>)> {
         let epoch = self.identity.epoch;
@@ -253,7 +253,7 @@ impl Past<'_> {
                 Ok(hash) => return Ok((*base, hash, warnings)),
                 Err(why) => {
                     warnings.push(why);
-                    emptied(dir)?;
+                    clear_folder(dir)?;
                 }
             }
         }
@@ -266,7 +266,7 @@ impl Past<'_> {
         })
     }
 
-    async fn kept(&self) -> Result<Kept> {
+    async fn kept(&self) -> Result<RestorableRange> {
         let bases = self.bases().await?;
         let Some(newest) = bases.last().copied() else {
             return Err(Error::Usage(format!(
@@ -291,12 +291,12 @@ impl Past<'_> {
                 break;
             }
         }
-        Ok(Kept { bases, first, last })
+        Ok(RestorableRange { bases, first, last })
     }
 
     /// The time at which the first restorable group was written or, if that is not known, the earliest known later
     /// time.
-    async fn since(&self, kept: &Kept) -> Result<u64> {
+    async fn since(&self, kept: &RestorableRange) -> Result<u64> {
         let first = kept.first;
         if let Some(written) = self.written(Name::Group(first)).await? {
             return Ok(written);
@@ -313,7 +313,7 @@ impl Past<'_> {
     }
 
     /// Number of the last group that the restored store must contain.
-    async fn find(&self, to: RestoreTo, kept: &Kept) -> Result<u64> {
+    async fn last_group_of(&self, to: RestoreTo, kept: &RestorableRange) -> Result<u64> {
         let wanted = match to {
             RestoreTo::Newest => return Ok(kept.last),
             RestoreTo::Snapshot(number) if (kept.first..=kept.last).contains(&number) => {
@@ -336,7 +336,7 @@ impl Past<'_> {
 
     /// The last group that was written at or before `time`. Found by binary search: a group is put only after its
     /// predecessor exists, so the times ascend.
-    async fn last_until(&self, time: u64, kept: &Kept) -> Result<u64> {
+    async fn last_until(&self, time: u64, kept: &RestorableRange) -> Result<u64> {
         let (mut low, mut high) = (kept.first, kept.last);
         while low < high {
             let middle = high - (high - low) / 2;
@@ -393,7 +393,7 @@ impl Past<'_> {
             }
             document => document.map_err(|e| self.failed(e))?,
         };
-        let files: Box<dyn Incoming<()>> = Box::new(Files(Coming::into(dir.to_owned())));
+        let files: Box<dyn Incoming<()>> = Box::new(Files(IncomingFiles::into(dir.to_owned())));
         let (known, ()) = match self.bucket.download(&document, files).await {
             // A part may be missing because the base was deleted meanwhile.
             Err(Failure::Lost(_)) if self.written(Name::Base(number)).await?.is_none() => {
@@ -471,7 +471,7 @@ impl Past<'_> {
 }
 
 /// Writes the received files of a store that is being restored.
-struct Files(Coming);
+struct Files(IncomingFiles);
 
 impl Incoming<()> for Files {
     fn write(&mut self, file: &str, bytes: &[u8]) -> std::io::Result<()> {

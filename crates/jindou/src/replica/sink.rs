@@ -6,7 +6,7 @@ use crate::backup::take::in_the_log;
 use crate::database::{Database, DatabaseState};
 use crate::runtime::Settled;
 use crate::update::{
-    Change, ChangeCounts, FileLayer, SinkTurn, UpdateOptions, UpdateReport, UpdateSink,
+    Change, ChangeCounts, FileLayer, OpenSinkTransaction, UpdateOptions, UpdateReport, UpdateSink,
     WholeStoreWork, Writer, pause,
 };
 use jindou_model::{CancelToken, Error, MemoryBudget, Progress, Resource, Result};
@@ -35,7 +35,7 @@ impl UpdateSink for Replica {
     }
 
     fn probe(&self, db: &DatabaseState) -> Result<()> {
-        db.may_write()
+        db.check_writable()
     }
 
     fn submit(
@@ -57,7 +57,7 @@ impl UpdateSink for Replica {
         self.send_with_room(db, &change, (&**options, &options.memory), cancel)
     }
 
-    fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn SinkTurn>> {
+    fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn OpenSinkTransaction>> {
         Ok(Box::new(ReplicaTurn {
             head: db.snapshot_for(cancel)?,
             db: db.clone(),
@@ -81,7 +81,7 @@ impl UpdateSink for Replica {
     }
 
     fn may_merge(&self, db: &DatabaseState) -> Result<()> {
-        db.may_write()
+        db.check_writable()
     }
 
     /// Merges with the server's own options, while updates continue.
@@ -92,7 +92,7 @@ impl UpdateSink for Replica {
         _: &MergeOptions,
         _: &Progress,
     ) -> Result<MergeReport> {
-        db.inner.may_write()?;
+        db.inner.check_writable()?;
         let begun = Instant::now();
         let mut report = MergeReport::default();
         report.edits = db.snapshot().edit_count();
@@ -134,7 +134,7 @@ impl UpdateSink for Replica {
 /// Longest wait for all servers of a sharded store to merge.
 const ALL_MERGE: Duration = Duration::from_secs(3600);
 /// Interval at which that wait checks the state.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 impl Replica {
     /// Sends a change once the limit of unmerged changes permits. The writer refuses the change if its newest snapshot
@@ -153,7 +153,7 @@ impl Replica {
         let (begun, mut options) = (Instant::now(), options.clone());
         loop {
             inner.changes.wait(|| inner.writer.published(), cancel)?;
-            if begun.elapsed() > LOOK {
+            if begun.elapsed() > POLL {
                 options.timeout = cancel.left().or(options.timeout);
             }
             match self.send(change, &options, memory) {
@@ -198,7 +198,7 @@ impl Replica {
                 let why = "another server has not completed its part of the merge";
                 return Err(Error::external(why));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 }
@@ -209,7 +209,7 @@ struct ReplicaTurn {
     head: Snapshot,
 }
 
-impl SinkTurn for ReplicaTurn {
+impl OpenSinkTransaction for ReplicaTurn {
     fn head(&self) -> &Snapshot {
         &self.head
     }

@@ -1,12 +1,12 @@
 //! A replica's connections to other servers, for messages of the log's protocol and for requests to shards.
 
 use jindou_cluster::servers::{Network, Stream};
-use jindou_replicas::{Message, Nobody, Peers, ServerEntry, ServerName, net};
+use jindou_replicas::{Message, NoPeers, Peers, ServerEntry, ServerName, net};
 use std::pin::Pin;
 
 /// The connections to other servers, if the server has an address.
 pub(super) enum Wire {
-    Alone(Nobody),
+    Alone(NoPeers),
     Connected(net::Connections),
 }
 
@@ -18,10 +18,10 @@ impl Peers for Wire {
         }
     }
 
-    fn know(&mut self, servers: &[ServerEntry]) {
+    fn set_servers(&mut self, servers: &[ServerEntry]) {
         match self {
-            Self::Alone(peers) => peers.know(servers),
-            Self::Connected(peers) => peers.know(servers),
+            Self::Alone(peers) => peers.set_servers(servers),
+            Self::Connected(peers) => peers.set_servers(servers),
         }
     }
 
@@ -29,10 +29,10 @@ impl Peers for Wire {
         matches!(self, Self::Connected(_))
     }
 
-    fn is_refused(&self) -> bool {
+    fn is_rejected_by_peer(&self) -> bool {
         match self {
-            Self::Alone(peers) => peers.is_refused(),
-            Self::Connected(peers) => peers.is_refused(),
+            Self::Alone(peers) => peers.is_rejected_by_peer(),
+            Self::Connected(peers) => peers.is_rejected_by_peer(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! written by libraries.
 
 use super::find::{Needle, first_of};
-use super::out::{Pieces, TextOut, controls, push_escaped};
+use super::out::{PieceWriter, TextOut, controls, push_escaped};
 use super::polled::Polled;
 use super::prefix_use::PrefixUse;
 use super::text::{is_decimal, is_double, is_integer};
@@ -220,23 +220,23 @@ impl GraphText {
             return Err(Error::Usage(why.into()));
         }
         let mut buffer = std::mem::take(&mut self.buffer);
-        let mut hand_on = |piece: &mut Vec<u8>| {
+        let mut write_piece = |piece: &mut Vec<u8>| {
             let written = out.write_all(piece);
             piece.clear();
             written.map_err(closed)
         };
-        let mut pieces = Pieces::new(&mut buffer, &mut hand_on);
+        let mut pieces = PieceWriter::new(&mut buffer, &mut write_piece);
         match self.is_terse {
             true => self.push_terse(quad, &mut pieces),
             false => self.push_line(quad, &mut pieces),
         }
         pieces.outcome()?;
-        hand_on(&mut buffer)?;
+        write_piece(&mut buffer)?;
         self.buffer = buffer;
         Ok(())
     }
 
-    fn push_line(&self, quad: QuadRef<'_>, out: &mut Pieces<'_, '_>) {
+    fn push_line(&self, quad: QuadRef<'_>, out: &mut PieceWriter<'_, '_>) {
         self.push_triple(quad, out);
         if !quad.graph_name.is_default_graph() {
             out.push(b' ');
@@ -245,7 +245,7 @@ impl GraphText {
         out.extend_from_slice(b" .\n");
     }
 
-    fn push_terse(&mut self, quad: QuadRef<'_>, out: &mut Pieces<'_, '_>) {
+    fn push_terse(&mut self, quad: QuadRef<'_>, out: &mut PieceWriter<'_, '_>) {
         if quad.graph_name != self.graph.as_ref() {
             out.extend_from_slice(self.end().as_bytes());
             self.graph = quad.graph_name.into_owned();
@@ -299,7 +299,7 @@ impl GraphText {
         }
     }
 
-    fn push_triple(&self, quad: QuadRef<'_>, out: &mut Pieces<'_, '_>) {
+    fn push_triple(&self, quad: QuadRef<'_>, out: &mut PieceWriter<'_, '_>) {
         self.push_term(quad.subject.into(), out);
         out.push(b' ');
         self.push_predicate(quad.predicate, out);
@@ -307,7 +307,7 @@ impl GraphText {
         self.push_term(quad.object, out);
     }
 
-    fn push_graph(&self, graph: GraphNameRef<'_>, out: &mut Pieces<'_, '_>) {
+    fn push_graph(&self, graph: GraphNameRef<'_>, out: &mut PieceWriter<'_, '_>) {
         match graph {
             GraphNameRef::NamedNode(n) => self.push_iri(n.as_str(), out),
             GraphNameRef::BlankNode(b) => push_all(["_:", b.as_str()], out),
@@ -315,14 +315,14 @@ impl GraphText {
         }
     }
 
-    fn push_predicate(&self, predicate: NamedNodeRef<'_>, out: &mut Pieces<'_, '_>) {
+    fn push_predicate(&self, predicate: NamedNodeRef<'_>, out: &mut PieceWriter<'_, '_>) {
         match self.is_terse && predicate == rdf::TYPE {
             true => out.push(b'a'),
             false => self.push_iri(predicate.as_str(), out),
         }
     }
 
-    fn push_term(&self, term: TermRef<'_>, out: &mut Pieces<'_, '_>) {
+    fn push_term(&self, term: TermRef<'_>, out: &mut PieceWriter<'_, '_>) {
         match term {
             TermRef::NamedNode(n) => self.push_iri(n.as_str(), out),
             TermRef::BlankNode(b) => push_all(["_:", b.as_str()], out),
@@ -339,7 +339,7 @@ impl GraphText {
         }
     }
 
-    fn push_literal(&self, literal: LiteralRef<'_>, out: &mut Pieces<'_, '_>) {
+    fn push_literal(&self, literal: LiteralRef<'_>, out: &mut PieceWriter<'_, '_>) {
         let (value, datatype) = (literal.value(), literal.datatype());
         let is_bare = match datatype {
             xsd::BOOLEAN => matches!(value, "true" | "false"),
@@ -364,7 +364,7 @@ impl GraphText {
     }
 
     /// Appends an IRI, abbreviated by the prefix with the longest namespace after which a valid local name remains.
-    fn push_iri(&self, iri: &str, out: &mut Pieces<'_, '_>) {
+    fn push_iri(&self, iri: &str, out: &mut PieceWriter<'_, '_>) {
         for (name, namespace) in &self.prefixes {
             let local = iri.strip_prefix(namespace.as_str());
             if let Some(local) = local.filter(|local| is_local(local)) {
@@ -393,7 +393,7 @@ fn is_escapable(c: char) -> bool {
     "_~.-!$&'()*+,;=/?#@%".contains(c)
 }
 
-fn push_local(local: &str, out: &mut Pieces<'_, '_>) {
+fn push_local(local: &str, out: &mut PieceWriter<'_, '_>) {
     let last = local
         .chars()
         .next_back()
@@ -413,7 +413,7 @@ fn push_local(local: &str, out: &mut Pieces<'_, '_>) {
 }
 
 /// Appends a string in quotation marks.
-fn push_quoted(text: &[u8], out: &mut Pieces<'_, '_>) {
+fn push_quoted(text: &[u8], out: &mut PieceWriter<'_, '_>) {
     static CONTROLS: [[u8; 6]; 32] = controls(b"0123456789ABCDEF");
     /// Bytes that are searched for. U+FFFE and U+FFFF must be escaped as well; they are found by their first byte in
     /// UTF-8, which few other characters have.
@@ -449,7 +449,7 @@ fn push_quoted(text: &[u8], out: &mut Pieces<'_, '_>) {
     out.push(b'"');
 }
 
-fn push_all<const N: usize>(parts: [&str; N], out: &mut Pieces<'_, '_>) {
+fn push_all<const N: usize>(parts: [&str; N], out: &mut PieceWriter<'_, '_>) {
     for part in parts {
         out.extend_from_slice(part.as_bytes());
     }

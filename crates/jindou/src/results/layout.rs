@@ -1,6 +1,6 @@
 //! How each text format for rows joins the cells of a row.
 
-use super::out::{FULL, HandOn, PIECE, Pieces, TextOut};
+use super::out::{FULL, PIECE, PieceWriter, TextOut, WritePiece};
 use super::rows::{push_json_term, push_xml_term};
 use super::text::{push_csv_term, push_tsv_term};
 use jindou_model::Result;
@@ -23,10 +23,10 @@ pub(crate) trait CellLayout {
     /// If the format cannot express the term.
     fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()>;
 
-    /// Appends a bound cell in pieces, which `hand_on` writes; for a term whose text would be longer than a piece.
+    /// Appends a bound cell in pieces, which `write_piece` writes; for a term whose text would be longer than a piece.
     ///
     /// # Errors
-    /// As [`Self::cell`], and those of `hand_on`.
+    /// As [`Self::cell`], and those of `write_piece`.
     #[cold]
     #[inline(never)]
     fn long_cell(
@@ -34,27 +34,27 @@ pub(crate) trait CellLayout {
         column: usize,
         term: &[u8],
         out: &mut Vec<u8>,
-        hand_on: &mut HandOn<'_>,
+        write_piece: &mut WritePiece<'_>,
     ) -> Result<()> {
         if out.len() >= PIECE {
-            hand_on(out)?;
+            write_piece(out)?;
         }
-        let mut pieces = Pieces::new(out, hand_on);
+        let mut pieces = PieceWriter::new(out, write_piece);
         let written = self.cell(column, term, &mut pieces);
         pieces.outcome().and(written)
     }
 }
 
-/// Appends one row, and passes the text to `hand_on` whenever a piece is full. O(bytes of the row).
+/// Appends one row, and passes the text to `write_piece` whenever a piece is full. O(bytes of the row).
 ///
 /// # Errors
-/// If the format cannot express a term, and those of `hand_on`.
+/// If the format cannot express a term, and those of `write_piece`.
 #[inline]
 pub(super) fn push_row<'a, L: CellLayout>(
     layout: &L,
     row: impl Iterator<Item = Option<&'a [u8]>>,
     out: &mut Vec<u8>,
-    hand_on: &mut HandOn<'_>,
+    write_piece: &mut WritePiece<'_>,
 ) -> Result<()> {
     out.extend_from_slice(L::OPEN);
     let mut first = true;
@@ -69,7 +69,7 @@ pub(super) fn push_row<'a, L: CellLayout>(
         if let Some(cell) = cell {
             match out.len() + cell.len() < FULL {
                 true => layout.cell(column, cell, out)?,
-                false => layout.long_cell(column, cell, out, hand_on)?,
+                false => layout.long_cell(column, cell, out, write_piece)?,
             }
         }
     }

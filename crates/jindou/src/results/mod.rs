@@ -2,6 +2,7 @@
 
 mod answer;
 mod checked;
+mod expressible;
 mod find;
 mod graph;
 mod layout;
@@ -10,19 +11,18 @@ mod polled;
 mod prefix_use;
 mod prefixes;
 mod rows;
-mod sayable;
 mod table;
 mod text;
 mod writer;
 
 pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
+pub use expressible::expressible;
 pub use graph::GraphWriter;
 pub(crate) use layout::{CellLayout, Csv, JsonLayout, JsonLine, Tsv, Xml};
-pub(crate) use out::{FULL, HandOn, PIECE};
+pub(crate) use out::{FULL, PIECE, WritePiece};
 pub use prefixes::Prefixes;
 pub(crate) use prefixes::namespaces;
-pub use sayable::expressible;
 pub use writer::{ResultFormat, ResultWriter};
 pub(crate) use writer::{term_length, triple_length};
 
@@ -115,24 +115,24 @@ impl RowText {
         self.push_in_pieces(row, out, &mut |_| Ok(()))
     }
 
-    /// Appends one row, and calls `hand_on` whenever at least 128 KiB have been collected, even in the middle of the
-    /// row. `hand_on` must write the text and clear the vector.
+    /// Appends one row, and calls `write_piece` whenever at least 128 KiB have been collected, even in the middle of
+    /// the row. `write_piece` must write the text and clear the vector.
     ///
     /// # Errors
-    /// As [`Self::push`], those of `hand_on`, and, in long rows, those of the query's token.
+    /// As [`Self::push`], those of `write_piece`, and, in long rows, those of the query's token.
     #[inline]
     pub fn push_in_pieces<'a>(
         &self,
         row: impl Iterator<Item = Option<&'a [u8]>>,
         out: &mut Vec<u8>,
-        hand_on: &mut HandOn<'_>,
+        write_piece: &mut WritePiece<'_>,
     ) -> Result<()> {
         match self {
-            Self::Tsv => layout::push_row(&Tsv, row, out, hand_on),
-            Self::Csv => layout::push_row(&Csv, row, out, hand_on),
-            Self::Json(keys) => layout::push_row(&JsonLayout(keys), row, out, hand_on),
-            Self::JsonLines(keys) => layout::push_row(&JsonLine(keys), row, out, hand_on),
-            Self::Xml(keys) => layout::push_row(&Xml(keys), row, out, hand_on),
+            Self::Tsv => layout::push_row(&Tsv, row, out, write_piece),
+            Self::Csv => layout::push_row(&Csv, row, out, write_piece),
+            Self::Json(keys) => layout::push_row(&JsonLayout(keys), row, out, write_piece),
+            Self::JsonLines(keys) => layout::push_row(&JsonLine(keys), row, out, write_piece),
+            Self::Xml(keys) => layout::push_row(&Xml(keys), row, out, write_piece),
         }
     }
 }

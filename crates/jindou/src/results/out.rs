@@ -12,7 +12,7 @@ pub(crate) const PIECE: usize = 1 << 16;
 pub(crate) const FULL: usize = 2 * PIECE;
 
 /// Writes a piece of text and clears the vector.
-pub(crate) type HandOn<'h> = dyn FnMut(&mut Vec<u8>) -> Result<()> + 'h;
+pub(crate) type WritePiece<'h> = dyn FnMut(&mut Vec<u8>) -> Result<()> + 'h;
 
 /// A destination for the text of rows.
 pub(crate) trait TextOut {
@@ -45,18 +45,18 @@ impl TextOut for Vec<u8> {
 }
 
 /// Collects text and writes it whenever a piece is full. After an error, further text is ignored.
-pub(crate) struct Pieces<'o, 'h> {
+pub(crate) struct PieceWriter<'o, 'h> {
     buffer: &'o mut Vec<u8>,
-    hand_on: &'o mut HandOn<'h>,
+    write_piece: &'o mut WritePiece<'h>,
     failed: Option<Error>,
 }
 
-impl<'o, 'h> Pieces<'o, 'h> {
-    /// A destination that appends to the text in `buffer`, and writes full pieces by `hand_on`.
-    pub(crate) fn new(buffer: &'o mut Vec<u8>, hand_on: &'o mut HandOn<'h>) -> Self {
+impl<'o, 'h> PieceWriter<'o, 'h> {
+    /// A destination that appends to the text in `buffer`, and writes full pieces by `write_piece`.
+    pub(crate) fn new(buffer: &'o mut Vec<u8>, write_piece: &'o mut WritePiece<'h>) -> Self {
         Self {
             buffer,
-            hand_on,
+            write_piece,
             failed: None,
         }
     }
@@ -67,23 +67,23 @@ impl<'o, 'h> Pieces<'o, 'h> {
     }
 
     #[inline(always)]
-    fn hand_on_if_full(&mut self) {
+    fn write_piece_if_full(&mut self) {
         if self.buffer.len() >= FULL {
-            self.hand_on();
+            self.write_piece();
         }
     }
 
     #[cold]
-    fn hand_on(&mut self) {
-        self.failed = (self.hand_on)(self.buffer).err();
+    fn write_piece(&mut self) {
+        self.failed = (self.write_piece)(self.buffer).err();
     }
 }
 
-impl TextOut for Pieces<'_, '_> {
+impl TextOut for PieceWriter<'_, '_> {
     fn push(&mut self, byte: u8) {
         if self.failed.is_none() {
             self.buffer.push(byte);
-            self.hand_on_if_full();
+            self.write_piece_if_full();
         }
     }
 
@@ -100,7 +100,7 @@ impl TextOut for Pieces<'_, '_> {
     fn append(&mut self, text: &[u8]) {
         if self.failed.is_none() {
             self.buffer.extend_from_slice(text);
-            self.hand_on_if_full();
+            self.write_piece_if_full();
         }
     }
 
@@ -198,7 +198,7 @@ pub(super) fn has_special<T: TextOut>(
 mod tests {
     use super::super::rows::{push_json_string, push_xml_text};
     use super::super::text::{push_csv_term, push_tsv_term};
-    use super::{BLOCK, Pieces};
+    use super::{BLOCK, PieceWriter};
     use jindou_model::term;
     use proptest::prelude::*;
 
@@ -242,13 +242,13 @@ mod tests {
     }
 
     /// The text as `push` escapes it, with the written pieces joined.
-    fn escaped(push: impl Fn(&mut Pieces<'_, '_>)) -> String {
+    fn escaped(push: impl Fn(&mut PieceWriter<'_, '_>)) -> String {
         let (mut out, mut buffer) = (Vec::new(), Vec::new());
-        let mut hand_on = |piece: &mut Vec<u8>| {
+        let mut write_piece = |piece: &mut Vec<u8>| {
             out.append(piece);
             Ok(())
         };
-        let mut pieces = Pieces::new(&mut buffer, &mut hand_on);
+        let mut pieces = PieceWriter::new(&mut buffer, &mut write_piece);
         push(&mut pieces);
         pieces.outcome().unwrap();
         out.append(&mut buffer);

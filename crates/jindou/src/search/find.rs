@@ -2,7 +2,7 @@
 
 use super::labels;
 use super::scan;
-use super::sight::{LabelSight, id_of};
+use super::sight::{LabelGraph, id_of};
 use super::tail::IndexedTail;
 use super::{Found, LONGEST_IRI, MOST_FOUND, Search, Searched, tail};
 use jindou_graph::Graph;
@@ -21,7 +21,7 @@ pub(super) const MOST_CANDIDATES: usize = 500;
 /// Largest number of matching terms that are examined in each part of the data.
 pub(super) const MOST_TERMS: usize = 20_000;
 /// Largest number of candidates with the same literal as their label.
-const MOST_EACH: usize = 200;
+const MOST_PER_LABEL: usize = 200;
 /// Largest number of candidates whose uses are counted for the ranking.
 const MOST_COUNTED: usize = 1000;
 /// Bytes charged for a candidate in addition to its text.
@@ -45,7 +45,7 @@ impl SearchCandidate {
 }
 
 pub(super) struct ResourceFinder<'a> {
-    pub(super) sight: &'a LabelSight<'a>,
+    pub(super) sight: &'a LabelGraph<'a>,
     pub(super) asked: &'a WordQuery,
     tail: &'a IndexedTail,
     end: Instant,
@@ -55,8 +55,8 @@ pub(super) struct ResourceFinder<'a> {
 }
 
 /// Receives the terms of the base or of the tail that match the words, and adds candidates.
-struct Taker<'f> {
-    sight: &'f LabelSight<'f>,
+struct CandidateCollector<'f> {
+    sight: &'f LabelGraph<'f>,
     asked: &'f WordQuery,
     candidates: &'f mut FxHashMap<u32, SearchCandidate>,
     seen: &'f mut FxHashSet<u32>,
@@ -69,12 +69,12 @@ struct Taker<'f> {
     terms: usize,
     /// Number of candidates at which no more terms are accepted.
     most: usize,
-    /// True once a literal was the label of more than [`MOST_EACH`] resources, so that some were left out.
+    /// True once a literal was the label of more than [`MOST_PER_LABEL`] resources, so that some were left out.
     cut: bool,
     failed: Option<jindou_model::Error>,
 }
 
-impl Taker<'_> {
+impl CandidateCollector<'_> {
     /// Accepts a term that matches; false if no more terms are wanted.
     fn take(&mut self, id: u32) -> bool {
         if !self.seen.insert(id) {
@@ -112,8 +112,8 @@ impl Taker<'_> {
                 for &(_, p) in &self.sight.labels {
                     let edges = self.sight.edges(p, Direction::In);
                     let subjects = edges.read(id, self.sight.graphs.scope(), &mut self.scratch);
-                    self.cut |= subjects.len() > MOST_EACH;
-                    for &s in subjects.iter().take(MOST_EACH) {
+                    self.cut |= subjects.len() > MOST_PER_LABEL;
+                    for &s in subjects.iter().take(MOST_PER_LABEL) {
                         let candidate = SearchCandidate {
                             fit,
                             kind,
@@ -164,7 +164,7 @@ pub(super) fn add(
 
 impl<'a> ResourceFinder<'a> {
     pub fn new(
-        sight: &'a LabelSight<'a>,
+        sight: &'a LabelGraph<'a>,
         asked: &'a WordQuery,
         tail: &'a IndexedTail,
         end: Instant,
@@ -251,7 +251,7 @@ impl<'a> ResourceFinder<'a> {
         let mut stop = || Instant::now() >= end || cancel.is_cancelled();
         for in_tail in parts {
             let most = self.candidates.len() + MOST_CANDIDATES;
-            let mut taker = Taker {
+            let mut collector = CandidateCollector {
                 sight: self.sight,
                 asked: self.asked,
                 candidates: &mut self.candidates,
@@ -267,7 +267,7 @@ impl<'a> ResourceFinder<'a> {
                 cut: false,
                 failed: None,
             };
-            let mut take = |id| taker.take(id);
+            let mut take = |id| collector.take(id);
             let whole = match (in_tail, index) {
                 (true, _) => {
                     let words = &self.tail.words;
@@ -280,10 +280,10 @@ impl<'a> ResourceFinder<'a> {
                 (false, Some(index)) => index.search(self.asked, kind, &mut stop, &mut take)?,
                 (false, None) => scan::base(self.sight, self.asked, kind, &mut stop, &mut take)?,
             };
-            if let Some(e) = taker.failed {
+            if let Some(e) = collector.failed {
                 return Err(e);
             }
-            self.complete &= whole && !taker.cut;
+            self.complete &= whole && !collector.cut;
         }
         Ok(())
     }
@@ -360,7 +360,7 @@ pub(super) fn tail_id(n: u32) -> u32 {
 
 /// Upper bound on the number of labels to scan: a label of two properties, or of both default and named graphs, counts
 /// twice.
-pub(super) fn label_keys(sight: &LabelSight<'_>) -> u64 {
+pub(super) fn label_keys(sight: &LabelGraph<'_>) -> u64 {
     let keys = |p: &(usize, PredicateId)| {
         u64::from(sight.edges(p.1, Direction::In).key_counts()[0])
             + u64::from(sight.edges(p.1, Direction::In).key_counts()[1])
@@ -369,7 +369,7 @@ pub(super) fn label_keys(sight: &LabelSight<'_>) -> u64 {
 }
 
 /// The distinct labels of the base and the tail, by their ids.
-pub(super) fn labels_of(sight: &LabelSight<'_>, out: &mut Vec<u32>) {
+pub(super) fn labels_of(sight: &LabelGraph<'_>, out: &mut Vec<u32>) {
     let mut keys = Vec::new();
     for &(_, p) in &sight.labels {
         let edges = Graph::edges(sight.snapshot, p, Direction::In);

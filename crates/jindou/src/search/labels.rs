@@ -1,6 +1,6 @@
 //! The labels of given resources.
 
-use super::sight::LabelSight;
+use super::sight::LabelGraph;
 use super::{LONGEST_LABEL, Label, LabelOptions};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
@@ -9,14 +9,14 @@ use jindou_text::{Fit, Folder, SearchedTerms, WordQuery, count, folded};
 use std::time::Instant;
 
 /// Largest number of labels of one resource by one property that are compared.
-const MOST_EACH: usize = 1000;
+const MOST_PER_LABEL: usize = 1000;
 
 /// The label of each IRI in the best language; `None` for an IRI without a label.
 ///
 /// # Errors
 /// `Limit`, `Cancelled`, `Timeout`.
 pub(super) fn of_iris(
-    sight: &LabelSight<'_>,
+    sight: &LabelGraph<'_>,
     iris: &[&str],
     options: &LabelOptions,
     memory: &MemoryBudget,
@@ -82,7 +82,7 @@ fn shown(text: &str) -> (&str, bool) {
 /// # Errors
 /// As [`of_iris`].
 pub(super) fn of(
-    sight: &LabelSight<'_>,
+    sight: &LabelGraph<'_>,
     ids: &[u32],
     options: &LabelOptions,
     charge: &mut Charge,
@@ -95,7 +95,7 @@ pub(super) fn of(
     let vocabulary = Graph::vocabulary(sight.snapshot);
     let mut decoding = vocabulary.decoding();
     for (ids, best) in ids.chunks(TOGETHER).zip(best.chunks_mut(TOGETHER)) {
-        sight.fetch_labels(ids, MOST_EACH);
+        sight.fetch_labels(ids, MOST_PER_LABEL);
         for &(place, p) in &sight.labels {
             let edges = sight.edges(p, Direction::Out);
             for (best, &id) in best.iter_mut().zip(ids) {
@@ -104,7 +104,7 @@ pub(super) fn of(
                     continue;
                 }
                 let objects = edges.read(id, scope, &mut scratch);
-                let objects = &objects[..objects.len().min(MOST_EACH)];
+                let objects = &objects[..objects.len().min(MOST_PER_LABEL)];
                 for (i, &o) in objects.iter().enumerate() {
                     // Not for a sharded store: terms were fetched above, and prefetching would only copy them.
                     if i.is_multiple_of(AHEAD) && !sight.snapshot.is_sharded() {
@@ -152,7 +152,7 @@ const FETCHED: usize = 1024;
 /// # Errors
 /// As [`of_iris`].
 pub(super) fn with(
-    sight: &LabelSight<'_>,
+    sight: &LabelGraph<'_>,
     ids: &[u32],
     asked: &WordQuery,
     end: Instant,
@@ -176,12 +176,12 @@ pub(super) fn with(
             break;
         }
         sight.cancel.check()?;
-        sight.fetch_labels(ids, MOST_EACH);
+        sight.fetch_labels(ids, MOST_PER_LABEL);
         for &(_, p) in &sight.labels {
             let edges = sight.edges(p, Direction::Out);
             for (&id, best) in ids.iter().zip(&mut *best) {
                 let objects = edges.read(id, scope, &mut scratch);
-                for &o in &objects[..objects.len().min(MOST_EACH)] {
+                for &o in &objects[..objects.len().min(MOST_PER_LABEL)] {
                     let Some(canonical) = decoding.term(VertexId(o)) else {
                         continue;
                     };

@@ -29,7 +29,7 @@ use crate::database::watching;
 use crate::{Database, Error, QueryOptions, Result, Snapshot};
 use jindou_model::{MemoryBudget, setters};
 use jindou_text::{Fit, WordQuery};
-use sight::LabelSight;
+use sight::LabelGraph;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -187,7 +187,7 @@ pub(crate) fn labels_with(
     let cancel = watching(options.query.token(), snapshot);
     let settled = db.settle(&options.query);
     charge_shards(snapshot, &settled.memory);
-    let sight = LabelSight::new(snapshot, options, cancel)?;
+    let sight = LabelGraph::new(snapshot, options, cancel)?;
     labels::with(&sight, ids, asked, end, &settled.memory)
 }
 
@@ -228,8 +228,8 @@ impl Database {
         let cancel = watching(options.query.token(), &snapshot);
         let settled = self.settle(&options.query);
         charge_shards(&snapshot, &settled.memory);
-        self.inner.made_of(&snapshot, || {
-            let sight = LabelSight::new(&snapshot, options, cancel)?;
+        self.inner.computed_from(&snapshot, || {
+            let sight = LabelGraph::new(&snapshot, options, cancel)?;
             let iris: Vec<&str> = iris.iter().map(AsRef::as_ref).collect();
             labels::of_iris(&sight, &iris, options, &settled.memory)
         })
@@ -275,8 +275,8 @@ impl Database {
         };
         let settled = self.settle(&options.query);
         charge_shards(&snapshot, &settled.memory);
-        self.inner.made_of(&snapshot, || {
-            let sight = LabelSight::new(&snapshot, options, cancel)?;
+        self.inner.computed_from(&snapshot, || {
+            let sight = LabelGraph::new(&snapshot, options, cancel)?;
             let texts = self.inner.texts.of(&snapshot);
             let made = find::ResourceFinder::new(&sight, &words, &texts, begun + asked.patience)
                 .run(text, asked, &settled.memory)?;

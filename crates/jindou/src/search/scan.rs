@@ -1,7 +1,7 @@
 //! Candidates where there is no index: reads all terms, until the time limit.
 
 use super::find::{label_keys, labels_of, tail_id};
-use super::sight::LabelSight;
+use super::sight::LabelGraph;
 use crate::{Result, Snapshot};
 use jindou_model::{FIRST_TAIL_ID, VertexId};
 use jindou_text::{SearchedTerms, TermJudge, WordQuery};
@@ -40,7 +40,7 @@ pub(super) fn tail(
 /// # Errors
 /// `Damaged`.
 pub(super) fn base(
-    sight: &LabelSight<'_>,
+    sight: &LabelGraph<'_>,
     asked: &WordQuery,
     kind: SearchedTerms,
     stop: &mut dyn FnMut() -> bool,

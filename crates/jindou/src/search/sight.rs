@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Largest number of classes of one resource that are examined.
 const MOST_CLASSES: usize = 64;
 
-pub(super) struct LabelSight<'a> {
+pub(super) struct LabelGraph<'a> {
     pub snapshot: &'a Snapshot,
     pub graphs: DefaultGraph,
     /// Label properties that occur in the data, each with its rank in the options' list (0 is the best).
@@ -61,7 +61,7 @@ pub(super) fn predicate_of(snapshot: &Snapshot, iri: &str) -> Option<PredicateId
     Graph::predicate_of(snapshot, VertexId(id))
 }
 
-impl<'a> LabelSight<'a> {
+impl<'a> LabelGraph<'a> {
     pub fn new(
         snapshot: &'a Snapshot,
         options: &LabelOptions,

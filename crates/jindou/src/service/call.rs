@@ -28,7 +28,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 4;
 /// Time between two checks of the time limit and the cancel token while a query waits.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 /// Longest wait for a connection, and for the next bytes. Without a limit, a thread whose query has ended could wait
 /// for ever.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ const SILENCE: Duration = Duration::from_secs(600);
 /// overflow.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// Largest number of redirects that are followed.
-const HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Largest number of bytes between two rows, since the parser keeps a whole row in memory.
 const ROW: u64 = 64 << 20;
 const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
@@ -171,14 +171,14 @@ impl ServiceCaller for HttpCaller {
             .parse()
             .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
         self.list.check(&url).map_err(|e| failed(e.into()))?;
-        let ask = Ask::Query(query.to_owned());
+        let ask = RequestKind::Query(query.to_owned());
         let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
         // If reading the body failed, the body's error is more precise than the parser's.
         let explain = |e: AnswerError| {
             let why = why
                 .take()
-                .unwrap_or_else(|| Why::Said(unreadable(&e).into()));
+                .unwrap_or_else(|| EndReason::Said(describe_error(&e).into()));
             why.error(endpoint)
         };
         let (format, charset) = match body.next() {
@@ -220,7 +220,7 @@ impl ServiceCaller for HttpCaller {
 }
 
 /// The reason why an answer could not be read, for a message that names the endpoint.
-fn unreadable(e: &AnswerError) -> String {
+fn describe_error(e: &AnswerError) -> String {
     match e {
         AnswerError::Xml(jindou_parse::xml::Error::Syntax(fault)) => {
             format!("its answer cannot be read, {fault}")
@@ -231,7 +231,7 @@ fn unreadable(e: &AnswerError) -> String {
 }
 
 /// Kind of the request.
-pub(crate) enum Ask {
+pub(crate) enum RequestKind {
     /// POST this query and expect rows.
     Query(String),
     /// GET a document in one of these media types.
@@ -248,7 +248,7 @@ impl HttpCaller {
     pub(crate) fn start<'c>(
         &self,
         url: Uri,
-        ask: Ask,
+        ask: RequestKind,
         cancel: &'c CancelToken,
     ) -> Result<Body<'c>> {
         let (send, receive) = sync_channel(PIECES);
@@ -284,20 +284,20 @@ impl HttpCaller {
     fn talk(
         &self,
         mut url: Uri,
-        ask: &Ask,
+        ask: &RequestKind,
         limit: Option<Duration>,
         send: &SyncSender<ReplyPiece>,
     ) -> std::result::Result<(), EndpointFailure> {
         let accept = match ask {
-            Ask::Query(_) => ACCEPT,
-            Ask::Document(types) => types,
+            RequestKind::Query(_) => ACCEPT,
+            RequestKind::Document(types) => types,
         };
         let mut method = match ask {
-            Ask::Query(_) => Method::POST,
-            Ask::Document(_) => Method::GET,
+            RequestKind::Query(_) => Method::POST,
+            RequestKind::Document(_) => Method::GET,
         };
-        for _ in 0..=HOPS {
-            let answer = if let Ask::Query(query) = ask
+        for _ in 0..=MAX_REDIRECTS {
+            let answer = if let RequestKind::Query(query) = ask
                 && method == Method::POST
             {
                 self.agent
@@ -364,7 +364,7 @@ impl HttpCaller {
                 }
             }
         }
-        Err(format!("it redirects more than {HOPS} times").into())
+        Err(format!("it redirects more than {MAX_REDIRECTS} times").into())
     }
 }
 
@@ -391,12 +391,12 @@ fn target_of(from: &Uri, to: &str) -> Option<Uri> {
 }
 
 /// Reason why a body ended early: an error of the query (such as its time limit), or of the endpoint.
-enum Why {
+enum EndReason {
     Own(Error),
     Said(EndpointFailure),
 }
 
-impl Why {
+impl EndReason {
     fn error(self, endpoint: &str) -> Error {
         match self {
             Self::Own(e) => e,
@@ -414,7 +414,7 @@ pub(crate) struct Body<'c> {
     ended: bool,
     /// Number of bytes since the last row.
     since_row: Rc<Cell<u64>>,
-    why: Rc<Cell<Option<Why>>>,
+    why: Rc<Cell<Option<EndReason>>>,
 }
 
 impl Body<'_> {
@@ -422,7 +422,7 @@ impl Body<'_> {
     pub(crate) fn next(&mut self) -> Result<Option<ReplyPiece>> {
         loop {
             self.cancel.check()?;
-            match self.parts.recv_timeout(LOOK) {
+            match self.parts.recv_timeout(CHECK_EVERY) {
                 Ok(part) => return Ok(Some(part)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
@@ -430,7 +430,7 @@ impl Body<'_> {
         }
     }
 
-    fn fail(&self, why: Why) -> io::Error {
+    fn fail(&self, why: EndReason) -> io::Error {
         self.why.set(Some(why));
         io::Error::other("the answer ends early")
     }
@@ -444,11 +444,13 @@ impl Read for Body<'_> {
                     self.ended = piece.is_empty();
                     (self.piece, self.at) = (piece, 0);
                 }
-                Ok(Some(ReplyPiece::Failed(failure))) => return Err(self.fail(Why::Said(failure))),
-                Ok(Some(ReplyPiece::Head(_)) | None) => {
-                    return Err(self.fail(Why::Said("the connection ended early".into())));
+                Ok(Some(ReplyPiece::Failed(failure))) => {
+                    return Err(self.fail(EndReason::Said(failure)));
                 }
-                Err(e) => return Err(self.fail(Why::Own(e))),
+                Ok(Some(ReplyPiece::Head(_)) | None) => {
+                    return Err(self.fail(EndReason::Said("the connection ended early".into())));
+                }
+                Err(e) => return Err(self.fail(EndReason::Own(e))),
             }
         }
         let rest = self.piece.get(self.at..).unwrap_or(&[]);
@@ -456,7 +458,7 @@ impl Read for Body<'_> {
         let seen = self.since_row.get() + n as u64;
         if seen > ROW {
             let long = format!("it sends a row of more than {} MiB", ROW >> 20);
-            return Err(self.fail(Why::Said(long.into())));
+            return Err(self.fail(EndReason::Said(long.into())));
         }
         self.since_row.set(seen);
         out[..n].copy_from_slice(&rest[..n]);

@@ -1,7 +1,7 @@
 //! Fetches documents for LOAD over HTTP. Hosts must be on an allow-list, as for SERVICE.
 
 use super::NotAllowed;
-use super::call::{Ask, EndpointFailure, HttpCaller, ReplyPiece};
+use super::call::{EndpointFailure, HttpCaller, ReplyPiece, RequestKind};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_parse::{Document, DocumentSource, Format};
 use ureq::http::Uri;
@@ -34,7 +34,7 @@ impl DocumentSource for HttpCaller {
             .parse()
             .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
         self.list().check(&url).map_err(|e| failed(e.into()))?;
-        let mut body = self.start(url, Ask::Document(ACCEPT), cancel)?;
+        let mut body = self.start(url, RequestKind::Document(ACCEPT), cancel)?;
         let mut charge = DocumentCharge {
             budget: memory,
             bytes: 0,

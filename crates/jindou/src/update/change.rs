@@ -32,7 +32,7 @@ pub(crate) struct QuadChange<'c> {
     /// If set, all earlier quads of this graph are removed first.
     pub replaced: Option<GraphName>,
     /// If set, the report says whether this graph had a quad before.
-    pub watched: Option<GraphName>,
+    pub reported_graph: Option<GraphName>,
     pub prefixes: Vec<PrefixChange>,
     /// Memory charge of the changes, until a transaction is charged for them.
     pub charge: Option<Charge>,
@@ -40,8 +40,8 @@ pub(crate) struct QuadChange<'c> {
 
 impl QuadChange<'_> {
     pub(super) fn run(self, tx: &mut Transaction) -> Result<()> {
-        if let Some(graph) = self.watched.as_ref().or(self.replaced.as_ref()) {
-            tx.look_for(&graph.target()?);
+        if let Some(graph) = self.reported_graph.as_ref().or(self.replaced.as_ref()) {
+            tx.check_graph_exists(&graph.target()?);
         }
         if let Some(graph) = &self.replaced {
             graphs::clear(tx, &graph.target()?)?;
@@ -89,11 +89,13 @@ impl PreparedChange<'_> {
     fn run(self, options: &Settled<'_, UpdateOptions>, tx: &mut Transaction) -> Result<()> {
         // Clearing a named graph that does not exist changes nothing, so its condition is not tested.
         let is_tested = match &self.step {
-            Step::Clear(graph) => tx.look_for(&graph.target()?) || *graph == GraphName::Default,
+            Step::Clear(graph) => {
+                tx.check_graph_exists(&graph.target()?) || *graph == GraphName::Default
+            }
             _ => true,
         };
         if is_tested {
-            tx.meets(options)?;
+            tx.check_condition(options)?;
         }
         match self.step {
             Step::Request(request) => request.run(options, tx),
@@ -156,7 +158,7 @@ impl Database {
         options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
     ) -> Result<UpdateReport> {
-        self.inner.may_write()?;
+        self.inner.check_writable()?;
         self.inner.sink.submit(self, change, options, cancel)
     }
 
@@ -246,14 +248,14 @@ impl Database {
         let mut tx = Transaction::new(head, options, cancel);
         // Errors in the store's files are detected here, before anything is written, because the record repeats what
         // was read from them.
-        let made = self.inner.made_of(head, || {
+        let made = self.inner.computed_from(head, || {
             change.run(options, &mut tx)?;
             let (made, counts) = tx.finish()?;
             (report.added, report.removed) = (counts.added, counts.removed);
             report.graph_was_there = tx.graph_was_there;
             let now = made.as_ref().map_or(head, |(snapshot, _)| snapshot);
             report.revision = options.revision_after(now)?;
-            options.noted(made, head, &report)
+            options.with_request_key(made, head, &report)
         })?;
         report.run_time = begun.elapsed();
         Ok(Changed { made, report })

@@ -1,7 +1,7 @@
 //! Preconditions of updates: compare-and-swap of graphs.
 
 use super::GraphName;
-use super::graphs::{TargetGraphs, is_there};
+use super::graphs::{TargetGraphs, graph_exists};
 use crate::database::Database;
 use jindou_model::{Error, Result};
 use jindou_store::Snapshot;
@@ -87,7 +87,7 @@ impl Condition {
         if self.is_always() {
             return Ok(());
         }
-        let now = present(snapshot, self.graph.as_ref())?;
+        let now = revision_if_exists(snapshot, self.graph.as_ref())?;
         let failed = |why: &str| {
             let what = match &self.graph {
                 None => "the store".to_owned(),
@@ -119,10 +119,13 @@ impl Condition {
 ///
 /// # Errors
 /// As [`revision`].
-pub(super) fn present(snapshot: &Snapshot, graph: Option<&GraphName>) -> Result<Option<u64>> {
+pub(super) fn revision_if_exists(
+    snapshot: &Snapshot,
+    graph: Option<&GraphName>,
+) -> Result<Option<u64>> {
     let exists = match graph.map(GraphName::target).transpose()? {
         None | Some(TargetGraphs::Default) => true,
-        Some(named) => is_there(snapshot, &named),
+        Some(named) => graph_exists(snapshot, &named),
     };
     match exists {
         true => revision(snapshot, graph).map(Some),

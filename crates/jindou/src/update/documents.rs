@@ -137,7 +137,7 @@ pub(super) fn load(
     };
     let source = builder.limits(limits).build()?;
     let only = into.map(|iri| GraphName::Named(iri.to_owned()));
-    let mut gathered = gather(
+    let mut gathered = read_quads(
         &source,
         only.as_ref(),
         options,
@@ -164,12 +164,12 @@ impl GatheredQuads {
     pub(super) fn into_change(
         self,
         replaced: Option<GraphName>,
-        watched: Option<GraphName>,
+        reported_graph: Option<GraphName>,
     ) -> QuadChange<'static> {
         QuadChange {
             changes: Cow::Owned(self.changes),
             replaced,
-            watched,
+            reported_graph,
             prefixes: self.prefixes.into_changes(),
             charge: Some(self.charge),
         }
@@ -188,7 +188,7 @@ impl GatheredQuads {
 }
 
 /// Reads all quads of a source. With `only`, a quad of another graph is an error.
-pub(super) fn gather(
+pub(super) fn read_quads(
     source: &dyn QuadSource,
     only: Option<&GraphName>,
     options: &Settled<'_, UpdateOptions>,

@@ -3,7 +3,7 @@
 
 use super::journal::{Journal, Ticket};
 use super::shards::ShardHost;
-use super::trust::{Held, Trust, Verify, compare};
+use super::trust::{Trust, VerificationHandle, Verify, compare};
 use super::writer::Writer;
 use crate::runtime::Runtime;
 use jindou_dictionary::index::Indexes;
@@ -186,15 +186,15 @@ impl WritableStore {
     /// call.
     ///
     /// # Errors
-    /// [`Switching::Not`] if the old base stays. [`Switching::Uncertain`] if a power loss could leave either base
+    /// [`SwitchError::Not`] if the old base stays. [`SwitchError::Uncertain`] if a power loss could leave either base
     /// current: then updates are no longer accepted, and the files of both bases stay.
-    pub(crate) fn switch(&self, place: BaseLocation, log: Log) -> Result<(), Switching> {
+    pub(crate) fn switch(&self, place: BaseLocation, log: Log) -> Result<(), SwitchError> {
         let mut open = sync::write(&self.open);
-        if let Some(e) = place.make_current().map_err(Switching::Not)? {
+        if let Some(e) = place.make_current().map_err(SwitchError::Not)? {
             let why = "the store has a new base, but it might not survive a power failure; updates are \
                 refused until the store is reopened";
             open.refused = Some(format!("{why} ({e})"));
-            return Err(Switching::Uncertain(e));
+            return Err(SwitchError::Uncertain(e));
         }
         (open.place, open.log) = (place, Arc::new(log));
         Ok(())
@@ -202,7 +202,7 @@ impl WritableStore {
 }
 
 /// Reason why the switch to another base failed.
-pub(crate) enum Switching {
+pub(crate) enum SwitchError {
     /// The old base stays in use.
     Not(Error),
     /// After a power loss, either base may be the current one.
@@ -286,7 +286,7 @@ impl Ticket for jindou_log::Ticket {
 pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     let found = match found_in_log(dir)? {
         FoundStore::None => return Ok(()),
-        FoundStore::Gone(what) => {
+        FoundStore::LogMissing(what) => {
             report.damages.push(Damage::new(LOG, what));
             return Ok(());
         }
@@ -335,7 +335,7 @@ enum FoundStore {
     /// No log exists, and none is needed.
     None,
     /// The whole log is missing although the store needs it; contains a description.
-    Gone(String),
+    LogMissing(String),
     Read(jindou_log::LogReport),
 }
 
@@ -378,7 +378,7 @@ fn found_at(folder: &Path, manifest: &ManifestState) -> Result<FoundStore> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             return Ok(match base {
                 Some((epoch, _)) if jindou_log::was_begun(folder, epoch)? => {
-                    FoundStore::Gone(gone())
+                    FoundStore::LogMissing(gone())
                 }
                 _ => FoundStore::None,
             });
@@ -424,7 +424,7 @@ pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
 ///
 /// # Errors
 /// [`Error::InUse`] if another process may be changing the store.
-pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
+pub(crate) fn lock_store(dir: &Path) -> Result<Option<StoreLock>> {
     if dir.join(LOG).is_dir() || dir.join(CURRENT).exists() || dir.join(REPLICA).is_dir() {
         StoreLock::acquire(dir).map(Some)
     } else {
@@ -441,7 +441,7 @@ pub(crate) struct OpenedStore {
     /// Set if the store is read-only.
     pub reader: Option<ReadOnlyStore>,
     /// State of the verification of the store's files.
-    pub trust: Held,
+    pub trust: VerificationHandle,
     /// The shards in this process, if the store is sharded.
     pub shards: Option<ShardHost>,
     /// Evaluates parts of queries at this process's shards, if `shards` does not do that.
@@ -458,8 +458,12 @@ pub(crate) struct ReadOnlyStore {
 }
 
 /// Verifies a base as requested: now, in the background, or not at all.
-pub(crate) fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
-    Ok(Held(match verify {
+pub(crate) fn start_verification(
+    verify: Verify,
+    folder: &Path,
+    base: &Arc<Base>,
+) -> Result<VerificationHandle> {
+    Ok(VerificationHandle(match verify {
         Verify::Off => Arc::default(),
         Verify::Background => Trust::begin(folder.to_owned(), Arc::clone(base)),
         Verify::Eager => Trust::of_verified(compare(folder, base, None, &|| false)?),
@@ -507,7 +511,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedSto
     // at the next opening.
     let _ = place.remove_others();
     let _ = remove_leftovers(&place.folder());
-    let trust = trust(options.verify, &place.folder(), &base)?;
+    let trust = start_verification(options.verify, &place.folder(), &base)?;
     with_log(dir, lock, place, Snapshot::of_base(base), trust, options)
 }
 
@@ -520,7 +524,7 @@ pub(super) fn with_log(
     lock: StoreLock,
     place: BaseLocation,
     mut head: Snapshot,
-    trust: Held,
+    trust: VerificationHandle,
     options: &OpenOptions,
 ) -> Result<OpenedStore> {
     let folder = place.folder().join(LOG);
@@ -598,7 +602,7 @@ pub(crate) struct StoreContents {
     recovery: Option<Recovery>,
     /// Commit time of the last record in the log.
     pub last: Option<u64>,
-    trust: Held,
+    trust: VerificationHandle,
 }
 
 /// Reads the present state of a store that another process may be changing. `before` is the base that this process used
@@ -643,11 +647,11 @@ fn read_once(
         (Verify::Eager, Some(before)) => {
             let folder = place.folder();
             let known = Some(before.manifest());
-            Held(Trust::of_verified(compare(&folder, &base, known, &|| {
+            VerificationHandle(Trust::of_verified(compare(&folder, &base, known, &|| {
                 false
             })?))
         }
-        _ => trust(verify, &place.folder(), &base)?,
+        _ => start_verification(verify, &place.folder(), &base)?,
     };
     let mut whole = StoreContents::of_base(Snapshot::of_base(base), trust);
     whole.read_log(&place.folder().join(LOG))?;
@@ -656,7 +660,7 @@ fn read_once(
 
 impl StoreContents {
     /// The contents of a base, or of the bases of all shards, before the log is replayed.
-    pub(super) fn of_base(head: Snapshot, trust: Held) -> Self {
+    pub(super) fn of_base(head: Snapshot, trust: VerificationHandle) -> Self {
         Self {
             head,
             recovery: None,

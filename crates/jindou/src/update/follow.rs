@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Interval at which the files are checked.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 /// The checks that find changes may use at most 1/SHARE of a core; the interval grows accordingly.
 const SHARE: u32 = 4;
 /// Resolution of file systems' timestamps: a file that was changed this recently may change again without a new
@@ -43,7 +43,7 @@ fn stamp(path: &Path) -> Stamp {
 
 /// Stamps of a store directory's files, for detecting changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct Stamps {
     current: Stamp,
     manifest: Stamp,
     /// Name of the newest log file, which sorts last.
@@ -51,7 +51,7 @@ struct Seen {
     log: Stamp,
 }
 
-impl Seen {
+impl Stamps {
     fn read(dir: &Path) -> Result<Self> {
         let folder = BaseLocation::find(dir)?.folder();
         let log = folder.join(LOG);
@@ -69,7 +69,7 @@ impl Seen {
     }
 
     /// True if any change after `now` will be visible in the stamps.
-    fn is_settled(&self, now: SystemTime) -> bool {
+    fn are_conclusive(&self, now: SystemTime) -> bool {
         let now = now
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |d| d.as_nanos() as i128);
@@ -81,8 +81,8 @@ impl Seen {
 /// A store directory that is only read, and the stamps of its files when they were last read.
 pub(crate) struct Followed {
     reader: ReadOnlyStore,
-    seen: Seen,
-    settled: bool,
+    seen: Stamps,
+    is_conclusive: bool,
 }
 
 impl Followed {
@@ -90,8 +90,8 @@ impl Followed {
     pub(crate) fn new(reader: ReadOnlyStore) -> Self {
         Self {
             reader,
-            seen: Seen::default(),
-            settled: false,
+            seen: Stamps::default(),
+            is_conclusive: false,
         }
     }
 }
@@ -118,14 +118,14 @@ impl<'a> Follower<'a> {
     }
 
     /// Checks the files, and publishes a new snapshot if they have changed.
-    fn look(&mut self) -> Result<()> {
+    fn check(&mut self) -> Result<()> {
         let now = SystemTime::now();
-        let seen = Seen::read(&self.followed.reader.dir)?;
-        if seen == self.followed.seen && self.followed.settled {
+        let seen = Stamps::read(&self.followed.reader.dir)?;
+        if seen == self.followed.seen && self.followed.is_conclusive {
             return Ok(());
         }
         guarded(|| self.catch_up())?;
-        self.followed.settled = seen.is_settled(now);
+        self.followed.is_conclusive = seen.are_conclusive(now);
         self.followed.seen = seen;
         Ok(())
     }
@@ -200,10 +200,10 @@ impl Database {
         let before = self.snapshot();
         let begun = Instant::now();
         loop {
-            match Follower::new(self)?.look() {
+            match Follower::new(self)?.check() {
                 Ok(()) => break,
                 Err(e) if begun.elapsed() >= PATIENCE => return Err(e),
-                Err(_) => std::thread::sleep(LOOK),
+                Err(_) => std::thread::sleep(POLL),
             }
         }
         let now = self.snapshot();
@@ -244,7 +244,7 @@ impl Database {
 }
 
 fn follow(db: &Database, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u64>)) {
-    let mut wait = LOOK;
+    let mut wait = POLL;
     let mut failing: Option<Instant> = None;
     let mut said = None;
     loop {
@@ -254,8 +254,8 @@ fn follow(db: &Database, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u6
             return;
         }
         let begun = Instant::now();
-        let outcome = Follower::new(db).and_then(|mut f| f.look());
-        wait = LOOK.max(begun.elapsed() * SHARE);
+        let outcome = Follower::new(db).and_then(|mut f| f.check());
+        wait = POLL.max(begun.elapsed() * SHARE);
         match outcome {
             Ok(_) => {
                 failing = None;

@@ -8,7 +8,7 @@ use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
 use jindou_store::{ChangeTerm, Snapshot};
 
 /// Number of changes between two checks of the deadline and the memory budget.
-const LOOK: usize = 1 << 12;
+const CHECK_EVERY: usize = 1 << 12;
 /// Number of subjects whose edges are fetched from other shards at a time.
 const PAGE: usize = 1 << 13;
 
@@ -83,7 +83,7 @@ fn remove(
 ) -> Result<()> {
     let edges = snapshot.edges(predicate, Direction::Out);
     let p = ChangeTerm::Id(snapshot.vertex_of(predicate).0);
-    let mut next = tx.changes.len() + LOOK;
+    let mut next = tx.changes.len() + CHECK_EVERY;
     for (i, &s) in subjects.iter().enumerate() {
         if i.is_multiple_of(PAGE) {
             let page = subjects[i..].iter().take(PAGE);
@@ -96,7 +96,7 @@ fn remove(
         });
         if tx.changes.len() >= next {
             tx.check()?;
-            next = tx.changes.len() + LOOK;
+            next = tx.changes.len() + CHECK_EVERY;
         }
     }
     Ok(())
@@ -104,7 +104,7 @@ fn remove(
 
 /// True if a graph has a quad. [`TargetGraphs::All`] always exists. At worst O(subjects of the graph), like
 /// [`Snapshot::has_graph`].
-pub(super) fn is_there(snapshot: &Snapshot, target: &TargetGraphs) -> bool {
+pub(super) fn graph_exists(snapshot: &Snapshot, target: &TargetGraphs) -> bool {
     match target {
         TargetGraphs::Default => {
             let mut keys = Vec::new();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Measuring visits all changes, so it may take at most 1/SHARE of the time; meanwhile the last measurement is used.
 const SHARE: u32 = 20;
 /// Interval at which a waiting update checks again.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 /// Longest wait for an update without a time limit.
 const UNLIMITED: Duration = Duration::from_secs(60);
 
@@ -122,6 +122,6 @@ pub(crate) fn pause(full: Error, begun: Instant, cancel: &CancelToken) -> Result
     if cancel.left().is_none() && begun.elapsed() >= UNLIMITED {
         return Err(full);
     }
-    std::thread::sleep(LOOK);
+    std::thread::sleep(POLL);
     Ok(())
 }

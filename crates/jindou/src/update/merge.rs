@@ -132,7 +132,7 @@ const EDITS: u64 = 1_000_000;
 const SHARE: u64 = 20;
 /// Interval at which a background thread checks if a merge is due. Short, since updates may wait for the merge
 /// ([`super::ChangesLimit`]).
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 /// Delay after a failed merge: the first value, doubled after each further failure up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)];
 
@@ -179,7 +179,7 @@ impl StoreFiles {
 
 impl DatabaseState {
     pub(super) fn merge_place(&self) -> Result<&WritableStore> {
-        self.may_write()?;
+        self.check_writable()?;
         self.disk.as_deref().ok_or_else(|| {
             Error::Usage("an in-memory database has no files to merge changes into".into())
         })
@@ -253,7 +253,7 @@ impl Database {
             false => self.free_unused_terms(&options.cancel),
         };
         // Start a new log file at the merged snapshot, so that the older files can be removed as a whole.
-        let snapshot = writer.quiet(&options.cancel, |head| {
+        let snapshot = writer.exclusively(&options.cancel, |head| {
             journal.begin_file();
             Ok((None, head.clone()))
         })?;
@@ -282,7 +282,7 @@ impl Database {
             None => None,
             Some(host) => Some(host.serve_merged(merging.bases(), merging.base())?),
         };
-        let pause = writer.quiet(&CancelToken::new(), |head| {
+        let pause = writer.exclusively(&CancelToken::new(), |head| {
             let begun = Instant::now();
             let next = match &others {
                 None => merging.rebase(head)?,
@@ -317,7 +317,9 @@ impl Database {
         if before.number() == before.base().number() || !is_writable {
             return 0;
         }
-        let parts = self.inner.made_of(&before, || Ok(before.unused_terms()));
+        let parts = self
+            .inner
+            .computed_from(&before, || Ok(before.unused_terms()));
         let mut freed = 0;
         for part in parts.unwrap_or_default() {
             match self.free_terms(&part, cancel) {
@@ -329,14 +331,16 @@ impl Database {
     }
 
     fn free_terms(&self, candidates: &[[u32; 2]], cancel: &CancelToken) -> Result<u64> {
-        let turn = self.inner.writer.turn(cancel)?;
-        let head = turn.head().clone();
-        let made = self.inner.made_of(&head, || head.free_terms(candidates))?;
+        let permit = self.inner.writer.acquire(cancel)?;
+        let head = permit.head().clone();
+        let made = self
+            .inner
+            .computed_from(&head, || head.free_terms(candidates))?;
         let Some((snapshot, record)) = made else {
             return Ok(0);
         };
         let free = [&head, &snapshot].map(|s| s.tail().free_count());
-        turn.commit(snapshot, record)?;
+        permit.commit(snapshot, record)?;
         Ok(u64::from(free[1].saturating_sub(free[0])))
     }
 
@@ -412,7 +416,7 @@ impl Database {
         each: &dyn Fn(&Result<MergeReport>),
     ) {
         let mut again = AGAIN[0];
-        let mut wait = LOOK;
+        let mut wait = POLL;
         loop {
             let stopped = sync::lock(&stop.0);
             let waited = stop
@@ -421,7 +425,7 @@ impl Database {
             if *waited.unwrap_or_else(PoisonError::into_inner).0 {
                 return;
             }
-            wait = LOOK;
+            wait = POLL;
             if !self.is_merge_due(policy) {
                 continue;
             }

@@ -52,7 +52,9 @@ pub(crate) use change::{Change, QuadChange};
 pub use condition::{Condition, RevisionSet};
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{OpenedStore, WritableStore, alone, check_log, log_in, log_size, micros};
+pub(crate) use durable::{
+    OpenedStore, WritableStore, check_log, lock_store, log_in, log_size, micros,
+};
 pub(crate) use follow::Followed;
 pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
@@ -63,9 +65,9 @@ pub(crate) use note::follows_log;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 pub(crate) use shards::{ShardHost, open, open_shards_at};
-pub(crate) use sink::{LocalSink, SinkTurn, UpdateSink, WholeStoreWork};
+pub(crate) use sink::{LocalSink, OpenSinkTransaction, UpdateSink, WholeStoreWork};
 pub use target::GraphName;
-pub(crate) use trust::Held;
+pub(crate) use trust::VerificationHandle;
 pub use trust::{Trust, Verify};
 pub(crate) use writer::Writer;
 #[cfg(feature = "replicas")]
@@ -201,7 +203,7 @@ impl UpdateOptions {
     /// exist.
     fn revision_after(&self, snapshot: &Snapshot) -> Result<Option<u64>> {
         match &self.condition {
-            Some(condition) => condition::present(snapshot, condition.graph.as_ref()),
+            Some(condition) => condition::revision_if_exists(snapshot, condition.graph.as_ref()),
             None => Ok(None),
         }
     }
@@ -293,7 +295,7 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.inner.takes_changes()?;
+        self.inner.check_accepts_updates()?;
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, options.only.as_ref(), options, &cancel, progress)?;
@@ -312,7 +314,7 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.inner.takes_changes()?;
+        self.inner.check_accepts_updates()?;
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, Some(graph), options, &cancel, progress)?;
@@ -354,7 +356,7 @@ impl Database {
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly) with the reason, [`Error::Damaged`](crate::Error::Damaged).
     pub fn is_writable(&self) -> Result<()> {
-        self.inner.may_write()
+        self.inner.check_writable()
     }
 
     /// Ok if an update would probably become durable now. Tests that the log's storage accepts a small file.
@@ -380,6 +382,6 @@ impl Database {
         cancel: &CancelToken,
         progress: &Progress,
     ) -> Result<documents::GatheredQuads> {
-        guarded(|| documents::gather(source, only, options, cancel, progress))
+        guarded(|| documents::read_quads(source, only, options, cancel, progress))
     }
 }

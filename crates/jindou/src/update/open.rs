@@ -2,7 +2,7 @@
 
 use super::documents;
 use super::transaction::Transaction;
-use super::{Batch, SinkTurn, UpdateOptions, UpdateReport};
+use super::{Batch, OpenSinkTransaction, UpdateOptions, UpdateReport};
 use crate::database::{Database, guarded, watching};
 use jindou_model::{CancelToken, Progress, QuadSource, Result};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 /// ```
 pub struct OpenTransaction {
     db: Database,
-    turn: Box<dyn SinkTurn>,
+    sink_transaction: Box<dyn OpenSinkTransaction>,
     changes: Transaction,
     /// A read-only database over the changes so far, created on demand.
     view: Option<Database>,
@@ -58,14 +58,14 @@ impl Database {
     /// # Errors
     /// As [`Self::update`], for errors before evaluation.
     pub fn begin(&self, options: &UpdateOptions) -> Result<OpenTransaction> {
-        self.inner.may_write()?;
+        self.inner.check_writable()?;
         let asked = Instant::now();
-        let turn = self.inner.sink.begin(self, &options.token())?;
+        let sink_transaction = self.inner.sink.begin(self, &options.token())?;
         let settled = self.inner.runtime.settle_update(options);
-        let changes = Transaction::new(turn.head(), &settled, &CancelToken::new());
+        let changes = Transaction::new(sink_transaction.head(), &settled, &CancelToken::new());
         Ok(OpenTransaction {
             db: self.clone(),
-            turn,
+            sink_transaction,
             changes,
             view: None,
             operations: 0,
@@ -85,7 +85,7 @@ impl OpenTransaction {
         let (db, cancel) = (self.db.clone(), options.token());
         let options = &db.inner.runtime.settle_update(options);
         let read =
-            Database::read_request(text, options, self.changes.unsettled().prefixes(), &cancel)?;
+            Database::read_request(text, options, self.changes.unapplied().prefixes(), &cancel)?;
         let (operations, parse_time) = (read.operations(), read.parse_time);
         let mut report = self.change(&cancel, |changes| read.run(options, changes))?;
         (report.operations, report.parse_time) = (operations, parse_time);
@@ -115,7 +115,7 @@ impl OpenTransaction {
         let (db, cancel) = (self.db.clone(), options.token());
         let options = &db.inner.runtime.settle_update(options);
         let only = options.only.as_ref();
-        let gathered = guarded(|| documents::gather(source, only, options, &cancel, progress))?;
+        let gathered = guarded(|| documents::read_quads(source, only, options, &cancel, progress))?;
         self.one(&cancel, |changes| gathered.add_to(changes))
     }
 
@@ -126,7 +126,7 @@ impl OpenTransaction {
     /// [`Error::Limit`](crate::Error::Limit) for memory; [`Error::Damaged`](crate::Error::Damaged) if damage was found
     /// in the store's files.
     pub fn database(&mut self) -> Result<Database> {
-        self.db.inner.trust_files()?;
+        self.db.inner.check_trusted()?;
         if let Some(view) = &self.view {
             return Ok(view.clone());
         }
@@ -145,16 +145,18 @@ impl OpenTransaction {
     pub fn commit(self) -> Result<UpdateReport> {
         let Self {
             db,
-            turn,
+            sink_transaction,
             mut changes,
             ..
         } = self;
-        changes.cancel = watching(CancelToken::new(), changes.unsettled());
+        changes.cancel = watching(CancelToken::new(), changes.unapplied());
         // Errors in the store's files are detected here, before anything is written, because the record repeats what
         // was read from them.
-        let (made, outcome) = db.inner.made_of(turn.head(), || changes.finish())?;
+        let (made, outcome) = db
+            .inner
+            .computed_from(sink_transaction.head(), || changes.finish())?;
         let ran = Instant::now();
-        let snapshot = turn.commit(made, outcome)?;
+        let snapshot = sink_transaction.commit(made, outcome)?;
         Ok(UpdateReport {
             snapshot,
             operations: self.operations,
@@ -189,12 +191,12 @@ impl OpenTransaction {
         let begun = Instant::now();
         self.view = None;
         let changes = &mut self.changes;
-        changes.cancel = watching(cancel.clone(), changes.unsettled());
-        let before = changes.mark();
+        changes.cancel = watching(cancel.clone(), changes.unapplied());
+        let before = changes.savepoint();
         let inner = &self.db.inner;
-        let outcome = inner.made_of(&changes.unsettled().clone(), || {
+        let outcome = inner.computed_from(&changes.unapplied().clone(), || {
             change(changes)?;
-            changes.settled()
+            changes.apply_all()
         });
         match outcome {
             Ok(now) => {
@@ -209,7 +211,7 @@ impl OpenTransaction {
                 })
             }
             Err(e) => {
-                self.changes.back_to(before);
+                self.changes.roll_back_to(before);
                 Err(e)
             }
         }

@@ -19,9 +19,9 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Number of quads between two checks of the deadline and the memory budget.
-const LOOK: usize = 1 << 12;
+const CHECK_EVERY: usize = 1 << 12;
 /// Bytes of terms after which deadline and memory budget are checked as well.
-const LOOK_BYTES: usize = 8 << 20;
+const CHECK_EVERY_BYTES: usize = 8 << 20;
 
 /// Documents of LOAD operations, by the operation's number in the request.
 pub(super) type Loaded = FxHashMap<usize, Result<GatheredQuads>>;
@@ -137,7 +137,7 @@ impl Evaluation<'_> {
     fn run(&self, loaded: Option<Result<GatheredQuads>>, tx: &mut Transaction) -> Result<()> {
         tx.cancel.check()?;
         if let Some(from) = &self.operation.copied_from
-            && !graphs::is_there(&tx.current()?, &TargetGraphs::named(&from.graph))
+            && !graphs::graph_exists(&tx.current()?, &TargetGraphs::named(&from.graph))
         {
             // The standard allows an error here (
             // 3.2.3). Nothing is changed, because a misspelt graph name must not empty another graph.
@@ -163,7 +163,7 @@ impl Evaluation<'_> {
             // 3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
-                if !silent && graphs::is_there(&tx.current()?, &TargetGraphs::named(graph)) {
+                if !silent && graphs::graph_exists(&tx.current()?, &TargetGraphs::named(graph)) {
                     return Err(Error::Conflict(format!(
                         "the graph {graph} already exists; CREATE SILENT ignores this"
                     )));
@@ -286,7 +286,7 @@ fn delete_data(data: &[GroundQuad], tx: &mut Transaction) -> Result<()> {
         let ([s, p, o], g) = quad.terms();
         tx.changes.remove(s, p, o, g);
         bytes += quad.bytes.len();
-        if i % LOOK == LOOK - 1 || bytes >= LOOK_BYTES {
+        if i % CHECK_EVERY == CHECK_EVERY - 1 || bytes >= CHECK_EVERY_BYTES {
             bytes = 0;
             tx.check()?;
         }
@@ -298,7 +298,7 @@ fn insert_data(data: &[Quad], tx: &mut Transaction) -> Result<()> {
     let mut quad = Encoded::default();
     let mut bytes = 0;
     let mut blanks = FxHashMap::default();
-    let snapshot = tx.unsettled().clone();
+    let snapshot = tx.unapplied().clone();
     for (i, q) in data.iter().enumerate() {
         quad.bytes.clear();
         let subject: Term = q.subject.clone().into();
@@ -321,7 +321,7 @@ fn insert_data(data: &[Quad], tx: &mut Transaction) -> Result<()> {
         let ([s, p, o], g) = quad.terms();
         tx.changes.insert(s, p, o, g);
         bytes += quad.bytes.len();
-        if i % LOOK == LOOK - 1 || bytes >= LOOK_BYTES {
+        if i % CHECK_EVERY == CHECK_EVERY - 1 || bytes >= CHECK_EVERY_BYTES {
             bytes = 0;
             tx.check()?;
         }

@@ -8,7 +8,7 @@
 //! base and log are valid until `current.jd` is replaced; from then on the new ones are.
 
 use super::WholeStoreWork;
-use super::durable::{Switching, WritableStore};
+use super::durable::{SwitchError, WritableStore};
 use crate::database::{Database, guarded, watching};
 use jindou_dictionary::index::Indexes;
 use jindou_log::Log;
@@ -179,12 +179,12 @@ impl Database {
                 report.left = disk.place().remove_others().err().map(|e| e.to_string());
                 Ok(report)
             }
-            Err(Switching::Not(e)) => {
+            Err(SwitchError::Not(e)) => {
                 // Files that cannot be removed now are removed when the store is opened.
                 let _ = std::fs::remove_dir_all(&folder);
                 Err(e)
             }
-            Err(Switching::Uncertain(e)) => Err(e),
+            Err(SwitchError::Uncertain(e)) => Err(e),
         }
     }
 
@@ -195,10 +195,10 @@ impl Database {
         next: BaseLocation,
         options: &ReclusterOptions,
         report: &mut ReclusterReport,
-    ) -> Result<(), Switching> {
+    ) -> Result<(), SwitchError> {
         let begun = Instant::now();
         let folder = next.folder();
-        let not = Switching::Not;
+        let not = SwitchError::Not;
         let kinds = self.snapshot().base().indexes().kinds().clone();
         let (base, _) = open_at(&folder, &kinds).map_err(not)?;
         let snapshot = Snapshot::of_base(base);
@@ -222,9 +222,9 @@ impl Database {
                 break;
             }
         }
-        let turn = self.inner.writer.turn(&options.cancel).map_err(not)?;
+        let permit = self.inner.writer.acquire(&options.cancel).map_err(not)?;
         let held = Instant::now();
-        let present = turn.settled();
+        let present = permit.wait_until_durable();
         new.catch_up(&present).map_err(not)?;
         report.caught_up = new.snapshot.number() - new.snapshot.base().number();
         new.log.sync().map_err(not)?;
@@ -240,7 +240,7 @@ impl Database {
         new.snapshot.base().check_files().map_err(not)?;
         disk.switch(next, new.log)?;
         report.snapshot = new.snapshot.number();
-        turn.replace(new.snapshot.with_requests_of(&present));
+        permit.replace(new.snapshot.with_requests_of(&present));
         (report.held, report.catch_up_time) = (held.elapsed(), begun.elapsed());
         Ok(())
     }

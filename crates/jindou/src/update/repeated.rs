@@ -30,7 +30,7 @@ impl UpdateOptions {
     ///
     /// # Errors
     /// [`Error::KeyReused`] if the key belongs to another request.
-    pub(super) fn repeated(&self, head: &Snapshot) -> Result<Option<UpdateReport>> {
+    pub(super) fn earlier_report(&self, head: &Snapshot) -> Result<Option<UpdateReport>> {
         let now = micros(SystemTime::now());
         let known = self.request_key().and_then(|key| head.request(key));
         let Some(done) = known.filter(|done| done.is_recent(now)) else {
@@ -49,7 +49,7 @@ impl UpdateOptions {
     }
 
     /// Adds the request's key and outcome to the result of a transaction over `head`, if the request has a key.
-    pub(super) fn noted(
+    pub(super) fn with_request_key(
         &self,
         made: Option<(Snapshot, Vec<u8>)>,
         head: &Snapshot,

@@ -1,10 +1,10 @@
 //! Opening a sharded store, and merging its shards.
 
 use super::durable::{self, Access, OpenOptions, OpenedStore, StoreContents, TRIES};
-use super::trust::{Held, Trust, Verify, compare};
+use super::trust::{Trust, VerificationHandle, Verify, compare};
 use crate::runtime::Runtime;
 use jindou_cluster::shards::{
-    NearShards, ShardClient, ShardSession, snapshot_at_shard, snapshot_of_shard,
+    InProcessShards, ShardClient, ShardSession, snapshot_at_shard, snapshot_of_shard,
 };
 use jindou_engine::{Hub, LocalShards};
 use jindou_graph::Graph;
@@ -139,7 +139,7 @@ impl ShardHost {
         bases: &[Arc<Base>],
         through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
     ) -> Arc<dyn ShardClient> {
-        let near = NearShards::new(bases.to_vec()).with_posts(Arc::new(self.hub.clone()));
+        let near = InProcessShards::new(bases.to_vec()).with_posts(Arc::new(self.hub.clone()));
         let client = through(Arc::new(near));
         self.serve(bases.iter().cloned().map(Some).collect(), &client);
         client
@@ -225,17 +225,17 @@ fn bases(
     host: &ShardHost,
     home: u32,
     through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
-) -> Result<(Snapshot, Held)> {
+) -> Result<(Snapshot, VerificationHandle)> {
     let bases = open_shards_with(dir, cluster, &all_of(cluster), &options.indexes)?;
     let bases: Vec<Arc<Base>> = bases.into_iter().flatten().collect();
-    let mut verified = Held(Arc::default());
+    let mut verified = VerificationHandle(Arc::default());
     // All files are verified now, so a later check in the background is not needed.
     if options.verify != Verify::Off {
         let mut bytes = 0;
         for (s, base) in (0..).zip(&bases) {
             bytes += compare(&dir.join(shard_folder(s)), base, None, &|| false)?;
         }
-        verified = Held(Trust::of_verified(bytes));
+        verified = VerificationHandle(Trust::of_verified(bytes));
     }
     let own = bases.get(home as usize).cloned();
     let own = own.ok_or_else(|| {

@@ -4,7 +4,7 @@
 use super::change::{Change, Changed};
 use super::merge::FileLayer;
 use super::transaction::ChangeCounts;
-use super::writer::{Writer, WriterTurn};
+use super::writer::{WritePermit, Writer};
 use super::{UpdateOptions, UpdateReport};
 use crate::database::{Database, DatabaseState};
 use crate::runtime::Settled;
@@ -43,7 +43,7 @@ pub(crate) trait UpdateSink: Any + Send + Sync {
     ) -> Result<UpdateReport>;
 
     /// Begins a transaction of several calls.
-    fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn SinkTurn>>;
+    fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn OpenSinkTransaction>>;
 
     /// Waits until the published snapshot is fresh enough for a query that begins now.
     fn wait_until_fresh(&self) -> Result<()>;
@@ -77,7 +77,7 @@ pub(crate) trait UpdateSink: Any + Send + Sync {
 }
 
 /// An open transaction of several calls. Dropping it changes nothing.
-pub(crate) trait SinkTurn: Send + Sync {
+pub(crate) trait OpenSinkTransaction: Send + Sync {
     /// The snapshot with which the transaction began.
     fn head(&self) -> &Snapshot;
 
@@ -117,30 +117,30 @@ impl UpdateSink for LocalSink {
     ) -> Result<UpdateReport> {
         let prepared = Database::prepare_change(change, options, &db.prefixes(), cancel)?;
         let asked = Instant::now();
-        let turn = turn_with_room(&db.inner, || &db.inner.writer, cancel)?;
+        let permit = acquire_with_capacity(&db.inner, || &db.inner.writer, cancel)?;
         let begun = Instant::now();
-        let before = turn.head().clone();
-        if let Some(mut report) = options.repeated(&before)? {
+        let before = permit.head().clone();
+        if let Some(mut report) = options.earlier_report(&before)? {
             // Wait until everything that the first execution read and wrote is durable.
-            turn.nothing()?;
+            permit.commit_nothing()?;
             prepared.describe(&mut report);
             return Ok(report);
         }
         let Changed { made, mut report } = db.evaluate(&before, prepared, options, cancel)?;
         let ran = Instant::now();
         report.snapshot = match made {
-            Some((snapshot, record)) => turn.commit(snapshot, record)?,
-            None => turn.nothing()?,
+            Some((snapshot, record)) => permit.commit(snapshot, record)?,
+            None => permit.commit_nothing()?,
         };
         report.wait_time = begun - asked;
         report.commit_time = ran.elapsed();
         Ok(report)
     }
 
-    fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn SinkTurn>> {
+    fn begin(&self, db: &Database, cancel: &CancelToken) -> Result<Box<dyn OpenSinkTransaction>> {
         let writer = || WriterOf(Arc::clone(&db.inner));
-        let turn = turn_with_room(&db.inner, writer, cancel)?;
-        Ok(Box::new(turn))
+        let permit = acquire_with_capacity(&db.inner, writer, cancel)?;
+        Ok(Box::new(permit))
     }
 
     fn wait_until_fresh(&self) -> Result<()> {
@@ -191,18 +191,18 @@ impl UpdateSink for LocalSink {
 /// Acquires the right to write once the limit of unmerged changes permits.
 ///
 /// # Errors
-/// Those of [`Writer::turn`] and [`ChangesLimit::wait`](super::ChangesLimit::wait).
-fn turn_with_room<W: Deref<Target = Writer>>(
+/// Those of [`Writer::acquire`] and [`ChangesLimit::wait`](super::ChangesLimit::wait).
+fn acquire_with_capacity<W: Deref<Target = Writer>>(
     db: &DatabaseState,
     writer: impl Fn() -> W,
     cancel: &CancelToken,
-) -> Result<WriterTurn<W>> {
+) -> Result<WritePermit<W>> {
     loop {
         // The right to write is not held during the wait, since a merge needs it.
         db.changes.wait(|| db.writer.head(), cancel)?;
-        let turn = Writer::turn_of(writer(), cancel)?;
-        if db.changes.check(turn.head()).is_ok() {
-            return Ok(turn);
+        let permit = Writer::acquire_owned(writer(), cancel)?;
+        if db.changes.check(permit.head()).is_ok() {
+            return Ok(permit);
         }
     }
 }
@@ -218,15 +218,15 @@ impl Deref for WriterOf {
     }
 }
 
-impl SinkTurn for WriterTurn<WriterOf> {
+impl OpenSinkTransaction for WritePermit<WriterOf> {
     fn head(&self) -> &Snapshot {
-        WriterTurn::head(self)
+        WritePermit::head(self)
     }
 
     fn commit(self: Box<Self>, made: Option<(Snapshot, Vec<u8>)>, _: ChangeCounts) -> Result<u64> {
         match made {
-            Some((snapshot, record)) => WriterTurn::commit(*self, snapshot, record),
-            None => self.nothing(),
+            Some((snapshot, record)) => WritePermit::commit(*self, snapshot, record),
+            None => self.commit_nothing(),
         }
     }
 }

@@ -402,7 +402,7 @@ impl QuadMaker<'_> {
             let Some(made) = self.part(part, place, tx)? else {
                 return Ok(None);
             };
-            if check && place != 2 && !self.fits(made, place)? {
+            if check && place != 2 && !self.is_allowed_at(made, place)? {
                 return Ok(None);
             }
             out[place] = Some(made);
@@ -411,7 +411,7 @@ impl QuadMaker<'_> {
     }
 
     /// True if RDF allows the term in this position: subject (0), predicate (1) or graph name (3).
-    fn fits(&mut self, made: TemplateValue, place: usize) -> Result<bool> {
+    fn is_allowed_at(&mut self, made: TemplateValue, place: usize) -> Result<bool> {
         let tag = match made {
             TemplateValue::Bytes => self.made[place].first().copied(),
             TemplateValue::Id(id) => {

@@ -1,7 +1,7 @@
 //! Collects the changes of a transaction and applies them to the next snapshot, within a memory budget.
 
 use super::UpdateOptions;
-use super::graphs::{TargetGraphs, is_there};
+use super::graphs::{TargetGraphs, graph_exists};
 use crate::database::watching;
 use crate::runtime::Settled;
 use jindou_model::prefixes::PrefixChange;
@@ -98,18 +98,18 @@ impl Transaction {
 
     /// Applies all recorded changes, and returns the resulting snapshot.
     pub(super) fn current(&mut self) -> Result<Snapshot> {
-        self.settle()?;
+        self.apply_pending()?;
         Ok(self.snapshot.clone())
     }
 
     /// The snapshot without the changes that are recorded but not yet applied.
-    pub(crate) fn unsettled(&self) -> &Snapshot {
+    pub(crate) fn unapplied(&self) -> &Snapshot {
         &self.snapshot
     }
 
     /// Determines whether the graph that the update names has a quad, for the report.
-    pub(super) fn look_for(&mut self, target: &TargetGraphs) -> bool {
-        let there = is_there(&self.snapshot, target);
+    pub(super) fn check_graph_exists(&mut self, target: &TargetGraphs) -> bool {
+        let there = graph_exists(&self.snapshot, target);
         self.graph_was_there = Some(there);
         there
     }
@@ -118,7 +118,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Precondition`].
-    pub(super) fn meets(&self, options: &UpdateOptions) -> Result<()> {
+    pub(super) fn check_condition(&self, options: &UpdateOptions) -> Result<()> {
         match &options.condition {
             Some(condition) => condition.check(&self.snapshot),
             None => Ok(()),
@@ -143,7 +143,7 @@ impl Transaction {
         2 * self.record.capacity() as u64
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn apply_pending(&mut self) -> Result<()> {
         if self.changes.is_empty() {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl Transaction {
 
     /// Applies changes that were collected by the caller.
     pub(super) fn apply(&mut self, changes: &Changes) -> Result<()> {
-        self.settle()?;
+        self.apply_pending()?;
         self.charge.set(self.recorded() + applying(changes))?;
         self.cancel.check()?;
         self.apply_unchecked(changes)
@@ -203,7 +203,7 @@ impl Transaction {
     }
 
     /// Creates a savepoint. All recorded changes must have been applied.
-    pub(super) fn mark(&self) -> Savepoint {
+    pub(super) fn savepoint(&self) -> Savepoint {
         Savepoint {
             snapshot: self.snapshot.clone(),
             record: self.record.len(),
@@ -213,7 +213,7 @@ impl Transaction {
     }
 
     /// Rolls back to a savepoint.
-    pub(super) fn back_to(&mut self, mark: Savepoint) {
+    pub(super) fn roll_back_to(&mut self, mark: Savepoint) {
         self.changes = Changes::new();
         self.snapshot = mark.snapshot.for_new_query().into_owned();
         self.record.truncate(mark.record);
@@ -223,8 +223,8 @@ impl Transaction {
     }
 
     /// Applies all recorded changes to the snapshot. Returns the numbers of quads added and removed so far.
-    pub(super) fn settled(&mut self) -> Result<ChangeCounts> {
-        self.settle()?;
+    pub(super) fn apply_all(&mut self) -> Result<ChangeCounts> {
+        self.apply_pending()?;
         self.cancel.check()?;
         self.snapshot.check_shards()?;
         Ok(self.outcome)
@@ -233,7 +233,7 @@ impl Transaction {
     /// Applies all recorded changes. Returns the snapshot to publish and its record (`None` if nothing changed), and
     /// the counts.
     pub(super) fn finish(&mut self) -> Result<(Option<Made>, ChangeCounts)> {
-        self.settle()?;
+        self.apply_pending()?;
         self.cancel.check()?;
         self.snapshot.check_shards()?;
         let record = std::mem::take(&mut self.record);

@@ -135,9 +135,9 @@ impl Trust {
 
 /// Cancels a running verification when dropped, together with the database.
 #[derive(Debug)]
-pub(crate) struct Held(pub Arc<Trust>);
+pub(crate) struct VerificationHandle(pub Arc<Trust>);
 
-impl Drop for Held {
+impl Drop for VerificationHandle {
     fn drop(&mut self) {
         self.0.stop.store(true, Ordering::Relaxed);
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Interval at which a transaction that waits for the right to write checks its own deadline.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// The published snapshot, the head for the next transaction, and the prepared snapshots between them that wait for the
 /// journal.
@@ -35,7 +35,7 @@ struct CommitState {
     /// Prepared snapshots that are not known to be durable, ascending.
     waiting: VecDeque<Arc<PreparedSnapshot>>,
     /// Number of rollbacks of `head`.
-    falls: u64,
+    rollbacks: u64,
 }
 
 /// A snapshot whose record was passed to the journal.
@@ -67,7 +67,7 @@ impl Writer {
                 busy: false,
                 head: snapshot,
                 waiting: VecDeque::new(),
-                falls: 0,
+                rollbacks: 0,
             }),
             free: Condvar::new(),
             journal,
@@ -110,12 +110,12 @@ impl Writer {
     /// Calls `act` with `head` while no transaction is evaluated and all earlier ones are durable or have failed. If
     /// `act` returns a snapshot, which must have the same content as `head`, that snapshot replaces `head` and the
     /// published one.
-    pub(crate) fn quiet<T>(
+    pub(crate) fn exclusively<T>(
         &self,
         cancel: &CancelToken,
         act: impl FnOnce(&Snapshot) -> Result<(Option<Snapshot>, T)>,
     ) -> Result<T> {
-        let mut turn = self.turn(cancel)?;
+        let mut permit = self.acquire(cancel)?;
         let last = self.lock().waiting.back().cloned();
         if let Some(last) = last {
             // The committing threads receive the error; here only a possible rollback of `head` matters.
@@ -128,7 +128,7 @@ impl Writer {
             self.published.store(Arc::new(next.clone()));
             state.head = next;
         }
-        turn.end();
+        permit.end();
         Ok(out)
     }
 
@@ -140,34 +140,34 @@ impl Writer {
         sync::lock(&self.state)
     }
 
-    /// Waits for the exclusive right to write, which lasts until the returned turn is dropped.
-    pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<WriterTurn<&Self>> {
-        Self::turn_of(self, cancel)
+    /// Waits for the exclusive right to write, which lasts until the returned permit is dropped.
+    pub(crate) fn acquire(&self, cancel: &CancelToken) -> Result<WritePermit<&Self>> {
+        Self::acquire_owned(self, cancel)
     }
 
-    /// Like [`Self::turn`], but the turn owns its reference to the writer.
-    pub(crate) fn turn_of<W: Deref<Target = Self>>(
+    /// Like [`Self::acquire`], but the permit owns its reference to the writer.
+    pub(crate) fn acquire_owned<W: Deref<Target = Self>>(
         writer: W,
         cancel: &CancelToken,
-    ) -> Result<WriterTurn<W>> {
+    ) -> Result<WritePermit<W>> {
         writer.is_writable()?;
         let mut state = writer.lock();
         while state.busy {
             cancel.check()?;
             state = writer
                 .free
-                .wait_timeout(state, LOOK)
+                .wait_timeout(state, POLL)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
         cancel.check()?;
         state.busy = true;
-        let (head, falls) = (state.head.clone(), state.falls);
+        let (head, rollbacks) = (state.head.clone(), state.rollbacks);
         drop(state);
-        Ok(WriterTurn {
+        Ok(WritePermit {
             writer,
             head,
-            falls,
+            rollbacks,
             over: false,
         })
     }
@@ -225,7 +225,7 @@ impl Writer {
         }
         state.waiting.clear();
         state.head = self.published();
-        state.falls += 1;
+        state.rollbacks += 1;
         if let Ok(journal) = &self.journal {
             // If the journal cannot resume yet, it refuses further records with the reason.
             let _ = journal.reset(state.head.number());
@@ -238,14 +238,14 @@ fn same_epoch(a: &Snapshot, b: &Snapshot) -> bool {
 }
 
 /// The exclusive right to write, held by the transaction that is being evaluated. Dropping it changes nothing.
-pub(crate) struct WriterTurn<W: Deref<Target = Writer>> {
+pub(crate) struct WritePermit<W: Deref<Target = Writer>> {
     writer: W,
     head: Snapshot,
-    falls: u64,
+    rollbacks: u64,
     over: bool,
 }
 
-impl<W: Deref<Target = Writer>> WriterTurn<W> {
+impl<W: Deref<Target = Writer>> WritePermit<W> {
     /// The snapshot with which the transaction begins.
     pub(crate) fn head(&self) -> &Snapshot {
         &self.head
@@ -262,7 +262,7 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
             Err(why) => return Err(Error::ReadOnly(why.clone())),
         };
         let mut state = self.writer.lock();
-        if state.falls != self.falls {
+        if state.rollbacks != self.rollbacks {
             return Err(Error::Conflict(
                 "a transaction that this one depends on could not be written; nothing was changed: try again".into(),
             ));
@@ -289,7 +289,7 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
     }
 
     /// Ends a transaction that changes nothing, once the data that it read is durable.
-    pub(crate) fn nothing(mut self) -> Result<u64> {
+    pub(crate) fn commit_nothing(mut self) -> Result<u64> {
         let last = self.writer.lock().waiting.back().cloned();
         self.end();
         match last {
@@ -300,7 +300,7 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
 
     /// Blocks until all prepared snapshots are durable or have failed. Returns the published snapshot, which is then
     /// `head`.
-    pub(crate) fn settled(&self) -> Snapshot {
+    pub(crate) fn wait_until_durable(&self) -> Snapshot {
         loop {
             let last = self.writer.lock().waiting.back().cloned();
             match last {
@@ -330,7 +330,7 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
     }
 }
 
-impl<W: Deref<Target = Writer>> Drop for WriterTurn<W> {
+impl<W: Deref<Target = Writer>> Drop for WritePermit<W> {
     fn drop(&mut self) {
         self.end();
     }

@@ -37,7 +37,7 @@ impl PatternWalk<'_, '_> {
     }
 
     /// The number of named graphs, and a text that lists the first ones.
-    fn graphs_told(&self) -> (usize, String) {
+    fn list_of_graphs(&self) -> (usize, String) {
         let all = self.probe.snapshot.named_graphs().len();
         let names = self.probe.graph_names(LISTED);
         let mut told: Vec<String> = names.iter().map(|g| self.text.iri(g)).collect();
@@ -59,12 +59,12 @@ impl PatternWalk<'_, '_> {
         if !self.sees_default_only() || !looks_into_default(root) || self.default_triples() > 0 {
             return;
         }
-        let (graphs, told) = self.graphs_told();
+        let (graphs, told) = self.list_of_graphs();
         if graphs == 0 {
             let message = "the store is empty".to_owned();
             let reason = self.text.reason(K::EmptyDefaultGraph, message, None);
             self.push(reason);
-            self.default_told = true;
+            self.default_graph_reported = true;
             return;
         }
         let quads = self.probe.snapshot.quads();
@@ -75,9 +75,9 @@ impl PatternWalk<'_, '_> {
             counted(graphs as u64, "named graph"),
         );
         let mut reason = self.text.reason(K::EmptyDefaultGraph, message, None);
-        reason.suggestions = self.look_into_graphs(root);
+        reason.suggestions = self.suggest_named_graphs(root);
         self.push(reason);
-        self.default_told = true;
+        self.default_graph_reported = true;
     }
 
     /// Reports that the query would have answers over the union of all graphs, if it reads the default graph and no
@@ -95,12 +95,12 @@ impl PatternWalk<'_, '_> {
         let message =
             "over all graphs together there are answers; the default graph alone has none";
         let mut reason = self.text.reason(K::OtherGraphs, message.into(), None);
-        reason.suggestions = self.look_into_graphs(root);
+        reason.suggestions = self.suggest_named_graphs(root);
         self.reasons.insert(0, reason);
     }
 
     /// Suggestions that make the whole query read named graphs.
-    fn look_into_graphs(&self, root: &Arc<GraphPattern>) -> Vec<Suggestion> {
+    fn suggest_named_graphs(&self, root: &Arc<GraphPattern>) -> Vec<Suggestion> {
         let mut out = Vec::new();
         let text = self.text.text;
         let body = self.text.recorded.body.as_ref();
@@ -183,7 +183,7 @@ impl PatternWalk<'_, '_> {
         let t = Term::from(NamedNode::new_unchecked(iri));
         let told = self.text.told(&t, range.as_ref());
         let near = self.probe.graphs_like(iri);
-        let message = match self.graphs_told() {
+        let message = match self.list_of_graphs() {
             (0, _) => format!("the store has no graph {told}, nor any other named graph"),
             (n, names) => format!(
                 "the store has no graph {told}; it has {}: {names}",
@@ -260,7 +260,7 @@ impl PatternWalk<'_, '_> {
         graph: Inside<'_>,
         range: Option<&Range<usize>>,
     ) {
-        if graph.is_none() && self.default_told {
+        if graph.is_none() && self.default_graph_reported {
             return;
         }
         let told = self.text.pattern(pattern);
@@ -295,7 +295,7 @@ impl PatternWalk<'_, '_> {
         if graph.is_none() && self.sees_default_only() && !self.wrapped {
             self.wrapped = true;
             if let Some(root) = self.root.clone() {
-                reason.suggestions = self.look_into_graphs(&root);
+                reason.suggestions = self.suggest_named_graphs(&root);
             }
         }
         self.push(reason);

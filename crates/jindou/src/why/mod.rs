@@ -242,7 +242,7 @@ impl Database {
         let prober = Prober::new(self, snapshot, options, &query, patience);
         let mut walk = PatternWalk::new(&prober, &text);
         let checked = prober.snapshot.clone();
-        self.inner.made_of(&checked, || {
+        self.inner.computed_from(&checked, || {
             let verdict = walk.query(&query);
             if let Some(error) = prober.failed.take() {
                 return Err(error);

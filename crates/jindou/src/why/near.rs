@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 /// Largest number of predicates, classes or graphs that are compared.
 const MOST: usize = 20_000;
 /// Number of IRIs between two checks of the time limit.
-const LOOK: usize = 256;
+const CHECK_EVERY: usize = 256;
 /// Longest local name, in bytes, that is compared letter by letter.
 const LONGEST: usize = 48;
 /// Largest number of IRIs that are suggested.
@@ -202,7 +202,7 @@ impl Prober<'_> {
         };
         let mut bytes = Vec::new();
         for p in 0..self.snapshot.predicate_count().min(MOST as u32) {
-            if (p as usize).is_multiple_of(LOOK) && !self.goes_on() {
+            if (p as usize).is_multiple_of(CHECK_EVERY) && !self.goes_on() {
                 break;
             }
             let s = self.snapshot.predicate_statistics(PredicateId(p));
@@ -226,7 +226,7 @@ impl Prober<'_> {
         let mut bytes = Vec::new();
         let classes = &self.snapshot.base().statistics().classes;
         for (i, &class) in classes.keys().take(MOST).enumerate() {
-            if i.is_multiple_of(LOOK) && !self.goes_on() {
+            if i.is_multiple_of(CHECK_EVERY) && !self.goes_on() {
                 break;
             }
             let count = self.snapshot.class_members(VertexId(class)).unwrap_or(0);

@@ -52,7 +52,7 @@ pub(super) struct PatternWalk<'w, 't> {
     pub text: &'w QueryText<'t>,
     pub reasons: Vec<Reason>,
     /// True once an empty default graph has been reported.
-    pub default_told: bool,
+    pub default_graph_reported: bool,
     /// True once reading named graphs has been suggested.
     pub wrapped: bool,
     /// The pattern of the whole query.
@@ -65,7 +65,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
             probe,
             text,
             reasons: Vec::new(),
-            default_told: false,
+            default_graph_reported: false,
             wrapped: false,
             root: None,
         }
@@ -92,7 +92,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         self.root = Some(Arc::clone(root));
         self.from();
         self.empty_default(root);
-        if self.default_told && self.probe.snapshot.quads() == 0 {
+        if self.default_graph_reported && self.probe.snapshot.quads() == 0 {
             return PartVerdict::Unknown;
         }
         if let Query::Describe { .. } = query
@@ -330,7 +330,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
         let has = self
             .probe
             .has(&within(Arc::clone(p), graph), ProbedGraphs::Own);
-        if has != Some(true) && parts.len() > 1 && self.nothing_together(&parts, graph, verdict) {
+        if has != Some(true) && parts.len() > 1 && self.find_disjoint(&parts, graph, verdict) {
             return PartVerdict::Empty;
         }
         verdict_of(has)
@@ -338,7 +338,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
 
     /// Reports operands that have no common solution; `each` tells whether all of them have solutions on their own.
     /// Returns false if no such operands were found.
-    fn nothing_together(
+    fn find_disjoint(
         &mut self,
         parts: &[JoinOperand],
         graph: Inside<'_>,
@@ -381,13 +381,13 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 }
             }
         }
-        self.say_apart(&kept, each == PartVerdict::Some);
+        self.report_disjoint(&kept, each == PartVerdict::Some);
         true
     }
 
     /// Reports that these operands have no common solution. `each_matches` is true if each is known to have solutions
     /// on its own.
-    fn say_apart(&mut self, kept: &[&JoinOperand], each_matches: bool) {
+    fn report_disjoint(&mut self, kept: &[&JoinOperand], each_matches: bool) {
         let patterns: Vec<Arc<GraphPattern>> = kept.iter().map(|p| p.pattern()).collect();
         let told: Vec<String> = patterns.iter().map(|p| self.text.pattern(p)).collect();
         let message = match (told.as_slice(), &patterns[..]) {

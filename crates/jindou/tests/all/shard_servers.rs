@@ -33,7 +33,7 @@ pub(crate) struct Servers {
 #[derive(Clone)]
 pub(crate) struct ServerOptions {
     pub(crate) changes_memory: Option<u64>,
-    pub(crate) base_patience: Duration,
+    pub(crate) keep_replaced_bases: Duration,
     /// How the servers read each other's memory.
     pub(crate) reads: PeerReads,
 }
@@ -42,7 +42,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             changes_memory: None,
-            base_patience: Duration::from_secs(600),
+            keep_replaced_bases: Duration::from_secs(600),
             reads: PeerReads::Off,
         }
     }
@@ -120,9 +120,9 @@ impl Servers {
         let mut log = SharedLog::new(bucket, format!("server-{number}"));
         log.peer_address = Some("127.0.0.1:0".into());
         log.shards = shards;
-        log.base_patience = self.options.base_patience;
+        log.keep_replaced_bases = self.options.keep_replaced_bases;
         log.peer_reads = self.options.reads.clone();
-        log.told = Arc::new(move |text| println!("server-{number}: {text}"));
+        log.report = Arc::new(move |text| println!("server-{number}: {text}"));
         let options = OpenOptions::default()
             .with_changes_memory(self.options.changes_memory)
             .with_verify(Verify::Eager);
@@ -496,14 +496,14 @@ fn check_query(server: &Database, model: &Model, rng: &mut Rng, at: &str) {
 
 /// A cursor over two shards that reads its first rows, then the store is merged twice, then it reads the others. Returns
 /// their number.
-fn rows_over_merges(base_patience: Duration) -> jindou::Result<usize> {
+fn rows_over_merges(keep_replaced_bases: Duration) -> jindou::Result<usize> {
     let lines = (0..PAIRS).map(|n| {
         format!(
             "<http://e/a{n}> <http://e/p0> <http://e/b{n}> . <http://e/b{n}> <http://e/p1> {n} .\n"
         )
     });
     let options = ServerOptions {
-        base_patience,
+        keep_replaced_bases,
         ..ServerOptions::default()
     };
     let servers = Servers::start_with(&lines.collect::<String>(), [2, 2, 1], options);

@@ -49,7 +49,7 @@ fn one_fault_of_each_kind() {
 fn seeds_hold_and_a_planted_fault_is_found() {
     let said = bench(&["simulate", "--seeds", "40"]);
     assert!(said.contains("hold in 40 seeds from 0"), "{said}");
-    let said = bench(&["simulate", "--plant", "KeysForgotten"]);
+    let said = bench(&["simulate", "--plant", "RequestsForgotten"]);
     assert!(said.contains("1 of 1 planted faults found"), "{said}");
     let said = run(&["cluster", "updates"], &["simulate", "--seeds", "20"]);
     assert!(said.contains("hold in 20 seeds from 0"), "{said}");

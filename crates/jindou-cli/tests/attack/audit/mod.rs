@@ -107,7 +107,7 @@ const EXCEPTIONS: [Exception; 39] = [
     exception("time", "TextRoom::grow", 60 * MS, ONE),
     exception("time", "StringCursor", 50 * MS, ONE),
     exception("time", "oxrdf::triple::Term as core::clone", 60 * MS, ONE),
-    exception("time", "sayable::expressible", 60 * MS, ONE),
+    exception("time", "expressible::expressible", 60 * MS, ONE),
     exception("time", "graph_forms::Construct", 60 * MS, ONE),
     exception("time", "quick_xml::writer", 150 * MS, LIBRARY),
     exception("outside", "quick_xml::writer", 40 * MIB, LIBRARY),

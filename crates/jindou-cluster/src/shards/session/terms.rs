@@ -58,7 +58,7 @@ impl TermSource for ShardSession {
                             let owner = self.blocks().place(id).map(|p| p.shard);
                             if owner == Some(shard) && !range.is_empty() {
                                 let edges = range.map(|e| (predicates[e], [default[e], named[e]]));
-                                self.keep_counts(shard, id, edges);
+                                self.cache_counts(shard, id, edges);
                             }
                         }
                     }
@@ -69,7 +69,7 @@ impl TermSource for ShardSession {
                             }
                         }
                     }
-                    _ => self.unfit(shard),
+                    _ => self.fail_invalid_reply(shard),
                 }
             }
         }
@@ -115,7 +115,7 @@ impl TermSource for ShardSession {
             }
             for ((part, (shard, _)), reply) in places.into_iter().zip(&requests).zip(replies) {
                 let Reply::Terms { ends, bytes } = reply else {
-                    self.unfit(*shard);
+                    self.fail_invalid_reply(*shard);
                     return;
                 };
                 let mut start = 0;
@@ -123,12 +123,12 @@ impl TermSource for ShardSession {
                     match bytes.get(start as usize..end as usize) {
                         Some([]) => {}
                         Some(term) => take(at as usize, term),
-                        None => self.unfit(*shard),
+                        None => self.fail_invalid_reply(*shard),
                     }
                     start = end;
                 }
                 if ends.len() != part.len() {
-                    self.unfit(*shard);
+                    self.fail_invalid_reply(*shard);
                 }
             }
             from += TERMS;

@@ -132,14 +132,14 @@ impl Core {
         some
     }
 
-    /// Waits until `operation` is complete: first by driving progress, then asleep. `hindered` returns a reason to give
+    /// Waits until `operation` is complete: first by driving progress, then asleep. `failure` returns a reason to give
     /// up, if there is one.
     pub(super) fn finish<'a>(
         &'a self,
         mut worker: MutexGuard<'a, Worker>,
         operation: &UcxOperation,
         deadline: Instant,
-        hindered: impl Fn() -> Option<TransportError>,
+        failure: impl Fn() -> Option<TransportError>,
     ) -> (MutexGuard<'a, Worker>, Result<()>) {
         /// Number of progress calls between two checks of the clock.
         const TURNS: u32 = 8;
@@ -160,7 +160,7 @@ impl Core {
             if operation.done() {
                 break Ok(());
             }
-            if let Some(e) = hindered() {
+            if let Some(e) = failure() {
                 break Err(e);
             }
             let now = Instant::now();
@@ -190,7 +190,7 @@ impl Core {
                     if operation.done() {
                         break Ok(());
                     }
-                    if let Some(e) = hindered() {
+                    if let Some(e) = failure() {
                         break Err(e);
                     }
                     if Instant::now() >= deadline {

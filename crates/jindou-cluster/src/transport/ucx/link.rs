@@ -2,7 +2,7 @@
 
 use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED};
 use super::core::Core;
-use super::worker::{LANDING, RemoteRead};
+use super::worker::{MAX_BUFFER, RemoteRead};
 use crate::transport::{
     ByteRange, Link, RegionDescriptor, RemoteRegion, Result, TransportError, check_read,
 };
@@ -38,7 +38,7 @@ impl UcxLink {
     }
 
     /// The reason why this link cannot be used; `None` if it can.
-    fn hindrance(&self) -> Option<TransportError> {
+    fn failure_reason(&self) -> Option<TransportError> {
         if self.closed.load(Ordering::Acquire) || self.core.is_closed() {
             return Some(TransportError::Closed);
         }
@@ -48,12 +48,12 @@ impl UcxLink {
     /// Replaces the error for a closed endpoint by the reason for closing.
     fn explained(&self, e: TransportError) -> TransportError {
         match e {
-            TransportError::Closed => self.hindrance().unwrap_or(TransportError::Closed),
+            TransportError::Closed => self.failure_reason().unwrap_or(TransportError::Closed),
             e => e,
         }
     }
 
-    /// Reads several parts in one round, at most [`LANDING`] bytes in total.
+    /// Reads several parts in one round, at most [`MAX_BUFFER`] bytes in total.
     fn read_round(
         &self,
         slot: u32,
@@ -66,8 +66,8 @@ impl UcxLink {
         let started = worker.read(self.endpoint, slot, parts, &operation);
         started.map_err(|e| self.explained(e))?;
         if !operation.done() {
-            let hindered = || self.hindrance();
-            let (w, result) = self.core.finish(worker, &operation, deadline, hindered);
+            let failure = || self.failure_reason();
+            let (w, result) = self.core.finish(worker, &operation, deadline, failure);
             result?;
             worker = w;
         }
@@ -77,12 +77,14 @@ impl UcxLink {
                 UCS_ERR_NO_MEMORY | UCS_ERR_INVALID_PARAM | UCS_ERR_UNSUPPORTED => {
                     TransportError::Refused(reason)
                 }
-                _ => self.hindrance().unwrap_or(TransportError::PeerDead(reason)),
+                _ => self
+                    .failure_reason()
+                    .unwrap_or(TransportError::PeerDead(reason)),
             });
         }
         // SAFETY: no part is pending, so nothing writes to the landing buffer; the buffer has at least `into.len()`
         // bytes, and all of them are initialised.
-        let landed = unsafe { std::slice::from_raw_parts(operation.landing(), into.len()) };
+        let landed = unsafe { std::slice::from_raw_parts(operation.buffer(), into.len()) };
         into.copy_from_slice(landed);
         worker.recycle(operation);
         Ok(())
@@ -109,13 +111,13 @@ impl Link for UcxLink {
         into: &mut [u8],
         deadline: Instant,
     ) -> Result<()> {
-        if let Some(e) = self.hindrance() {
+        if let Some(e) = self.failure_reason() {
             return Err(e);
         }
         check_read(region, ranges, into)?;
         // Fast path: the clock is read only if the caller must wait.
         if let [r] = ranges
-            && r.len as usize <= LANDING
+            && r.len as usize <= MAX_BUFFER
         {
             let part = RemoteRead {
                 address: r.offset,
@@ -133,7 +135,7 @@ impl Link for UcxLink {
             parts.clear();
             let mut total = 0;
             while let Some(r) = ranges.peek_mut() {
-                let len = (r.len as usize).min(LANDING - total);
+                let len = (r.len as usize).min(MAX_BUFFER - total);
                 parts.push(RemoteRead {
                     address: r.offset,
                     len,
@@ -144,7 +146,7 @@ impl Link for UcxLink {
                 if r.len == 0 {
                     ranges.next();
                 }
-                if total == LANDING {
+                if total == MAX_BUFFER {
                     break;
                 }
             }

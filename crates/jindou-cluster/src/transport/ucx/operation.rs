@@ -19,11 +19,11 @@ pub(super) struct UcxOperation {
     /// Status of the first failed part; 0 if none has failed.
     failure: AtomicI32,
     /// Receives the data. Written by UCX while parts are pending, and not written after that.
-    landing: Box<[UnsafeCell<u64>]>,
+    buffer: Box<[UnsafeCell<u64>]>,
 }
 
-// SAFETY: `landing` is written by UCX only while there are parts and read by the operation's owner only once there are none
-// (`PendingParts::done` acquires what `PendingParts::end` releases); everything else is atomic or behind a lock.
+// SAFETY: `buffer` is written by UCX only while there are parts and read by the operation's owner only once there are
+// none (`PendingParts::done` acquires what `PendingParts::end` releases); everything else is atomic or behind a lock.
 unsafe impl Sync for UcxOperation {}
 // SAFETY: no field is bound to the thread that created it.
 unsafe impl Send for UcxOperation {}
@@ -35,7 +35,7 @@ impl UcxOperation {
             lib,
             parts: PendingParts::default(),
             failure: AtomicI32::new(0),
-            landing: (0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect(),
+            buffer: (0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect(),
         })
     }
 
@@ -72,13 +72,13 @@ impl UcxOperation {
     }
 
     /// Address of the memory that UCX writes to.
-    pub(super) fn landing(&self) -> *mut u8 {
-        self.landing.as_ptr().cast_mut().cast()
+    pub(super) fn buffer(&self) -> *mut u8 {
+        self.buffer.as_ptr().cast_mut().cast()
     }
 
-    /// Size in bytes of the memory at [`Self::landing`].
+    /// Size in bytes of the memory at [`Self::buffer`].
     pub(super) fn capacity(&self) -> usize {
-        self.landing.len() * 8
+        self.buffer.len() * 8
     }
 }
 

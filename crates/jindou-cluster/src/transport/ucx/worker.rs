@@ -11,9 +11,9 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 /// Largest number of bytes that one operation reads. Longer reads take several rounds.
-pub(super) const LANDING: usize = 256 << 10;
+pub(super) const MAX_BUFFER: usize = 256 << 10;
 /// Buffer size in bytes of pooled operations, enough for most neighbour lists.
-const SMALL_LANDING: usize = 16 << 10;
+const SMALL_BUFFER: usize = 16 << 10;
 /// Largest number of pooled operations.
 const SPARE: usize = 16;
 
@@ -22,14 +22,14 @@ struct UcxEndpoint {
     /// Unpacked access keys, with the base addresses of their regions, by slot.
     keys: Vec<(ucp_rkey_h, u64)>,
     /// Argument of the callbacks. UCX keeps its address until the worker is destroyed.
-    context: Fixed<EndpointContext>,
+    context: PinnedAllocation<EndpointContext>,
 }
 
 /// A value on the heap whose address foreign code keeps. Not a `Box`, because moving a `Box` asserts that earlier
 /// pointers to its value are no longer used.
-struct Fixed<T>(NonNull<T>);
+struct PinnedAllocation<T>(NonNull<T>);
 
-impl<T> Fixed<T> {
+impl<T> PinnedAllocation<T> {
     fn new(value: T) -> Self {
         Self(NonNull::from(Box::leak(Box::new(value))))
     }
@@ -39,7 +39,7 @@ impl<T> Fixed<T> {
     }
 }
 
-impl<T> Drop for Fixed<T> {
+impl<T> Drop for PinnedAllocation<T> {
     fn drop(&mut self) {
         // SAFETY: the pointer comes from `Box::leak` in `new`, and is converted back only here.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
@@ -65,8 +65,8 @@ pub(super) struct Worker {
     /// Endpoints that are being closed. Operations in progress may still use their keys.
     closing: Vec<UcxEndpoint>,
     /// Contexts of closed endpoints, kept until the worker is destroyed.
-    contexts: Vec<Fixed<EndpointContext>>,
-    /// Pooled operations, each with [`SMALL_LANDING`] bytes.
+    contexts: Vec<PinnedAllocation<EndpointContext>>,
+    /// Pooled operations, each with [`SMALL_BUFFER`] bytes.
     spare: Vec<Arc<UcxOperation>>,
 }
 
@@ -238,7 +238,7 @@ impl Worker {
     pub(super) fn connect(&mut self, address: &[u8]) -> Result<u32> {
         self.open()?;
         let number = self.endpoints.len() as u32;
-        let context = Fixed::new(EndpointContext {
+        let context = PinnedAllocation::new(EndpointContext {
             lib: self.lib,
             callbacks: self.callbacks.as_ptr(),
             number,
@@ -294,10 +294,10 @@ impl Worker {
 
     /// An operation for `bytes` of data; from the pool if small.
     pub(super) fn operation(&mut self, bytes: usize) -> Arc<UcxOperation> {
-        if bytes <= SMALL_LANDING {
+        if bytes <= SMALL_BUFFER {
             self.spare
                 .pop()
-                .unwrap_or_else(|| UcxOperation::new(self.lib, SMALL_LANDING))
+                .unwrap_or_else(|| UcxOperation::new(self.lib, SMALL_BUFFER))
         } else {
             UcxOperation::new(self.lib, bytes)
         }
@@ -306,7 +306,7 @@ impl Worker {
     /// Returns an operation to the pool, if nothing else holds a reference to it.
     pub(super) fn recycle(&mut self, operation: Arc<UcxOperation>) {
         if self.spare.len() < SPARE
-            && operation.capacity() == SMALL_LANDING
+            && operation.capacity() == SMALL_BUFFER
             && operation.failure().is_none()
             && Arc::strong_count(&operation) == 1
         {
@@ -346,7 +346,7 @@ impl Worker {
             let pointer = unsafe {
                 lib.ucp_get_nbx(
                     endpoint.handle,
-                    operation.landing().add(at).cast::<c_void>(),
+                    operation.buffer().add(at).cast::<c_void>(),
                     part.len,
                     base.wrapping_add(part.address),
                     key,

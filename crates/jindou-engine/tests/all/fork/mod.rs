@@ -13,7 +13,7 @@ mod top_costs;
 
 use crate::edits::Edits;
 use jindou_cluster::shards::{
-    NearShards, Reply, ShardClient, ShardRequest, post, snapshot_at_shard, snapshot_of_shard,
+    InProcessShards, Reply, ShardClient, ShardRequest, post, snapshot_at_shard, snapshot_of_shard,
 };
 use jindou_cluster::testing::near_of_terms;
 use jindou_engine::{
@@ -37,7 +37,7 @@ type Look = dyn Fn(&[(u32, ShardRequest)]) -> Result<()> + Send + Sync;
 
 /// The connection between shards, which can be made to fail.
 struct Wire {
-    near: NearShards,
+    near: InProcessShards,
     /// Number of rounds before one fails; none fails if it is negative.
     left: AtomicI64,
     /// True if all messages fail.

@@ -4,7 +4,7 @@ use super::store::{
     FREED, Files, MERGE_COMMITTED, MERGE_STARTED, NOTHING, ShardResult, decode, encode,
 };
 use super::{
-    Counted, Happening, Holder, MS, Op, S, ShardEvent, ShardedBase, Snapshot, View, World,
+    Counted, Holder, MS, Op, S, ScheduledEvent, ShardEvent, ShardedBase, Snapshot, View, World,
 };
 use crate::machine::event::{Action, Base, Event};
 use crate::machine::group::{Blob, Record, RequestKey};
@@ -105,7 +105,7 @@ impl World<'_> {
             self.again(index, 0, ShardEvent::Upload(group));
             self.after(
                 0,
-                Happening::Deliver(index, start, Event::Merged(group), None),
+                ScheduledEvent::Deliver(index, start, Event::Merged(group), None),
             );
         }
     }
@@ -127,7 +127,7 @@ impl World<'_> {
         if fails && merge.written.is_empty() {
             self.crash(index, false);
             let time = self.random.between(100 * MS, 2 * S);
-            return self.after(time, Happening::Start(index));
+            return self.after(time, ScheduledEvent::Start(index));
         }
         let published = server.published.1.view.as_ref();
         let published = published.filter(|_| fault == Some(Fault::MergesOwnSnapshot));
@@ -218,10 +218,10 @@ impl World<'_> {
         let is_of_store = matches!(
             action,
             Action::Evaluate(..)
-                | Action::Lay(_)
+                | Action::Apply(_)
                 | Action::Publish(_)
-                | Action::Fall
-                | Action::Serve(_)
+                | Action::Rollback
+                | Action::AnswerRead(_)
         );
         let waits = self
             .parts(index)
@@ -239,7 +239,7 @@ impl World<'_> {
     }
 
     fn must_wait(&mut self, index: usize, action: &Action) -> bool {
-        let Action::Lay(group) = action else {
+        let Action::Apply(group) = action else {
             return false;
         };
         let records = group.records.iter();

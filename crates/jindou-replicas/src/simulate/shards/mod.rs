@@ -20,7 +20,7 @@ pub(super) use store::{Files, Snapshot};
 
 use super::Counted;
 use super::bucket::Op;
-use super::world::{Happening, MS, S, World};
+use super::world::{MS, S, ScheduledEvent, World};
 use crate::bases::HeldBases;
 use crate::machine::event::{Action, Base, Event};
 use crate::machine::group::{Request, RequestKey};
@@ -258,15 +258,15 @@ impl World<'_> {
         };
         let start = server.start;
         self.published_view(index);
-        self.after(0, Happening::Shard(index, start, ShardEvent::Tidy));
+        self.after(0, ScheduledEvent::Shard(index, start, ShardEvent::Tidy));
     }
 
     /// Sends an event over the connection between two servers.
     fn send_to_peer(&mut self, from: usize, to: usize, event: ShardEvent) {
-        if self.weather.is_cut(from, to, self.now) || self.servers[to].machine.is_none() {
+        if self.fault_schedule.is_cut(from, to, self.now) || self.servers[to].machine.is_none() {
             return self.count(Counted::LostMessages);
         }
-        let bad = self.weather.is_bad(from, to, self.now);
+        let bad = self.fault_schedule.is_bad(from, to, self.now);
         if bad && self.random.chance(25) {
             return self.count(Counted::LostMessages);
         }
@@ -275,7 +275,7 @@ impl World<'_> {
         // What is sent again after a connection was lost arrives twice.
         for _ in 0..=u64::from(bad && self.random.chance(10)) {
             let time = self.random.delay(100, most);
-            self.after(time, Happening::Shard(to, start, event.clone()));
+            self.after(time, ScheduledEvent::Shard(to, start, event.clone()));
         }
     }
 
@@ -304,7 +304,7 @@ impl World<'_> {
 
     fn again(&mut self, index: usize, time: u64, event: ShardEvent) {
         let start = self.servers[index].start;
-        self.after(time, Happening::Shard(index, start, event));
+        self.after(time, ScheduledEvent::Shard(index, start, event));
     }
 
     /// Does the regular work of a server.

@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Interval at which a merge polls for the results of other servers.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 /// Longest time for which applying the log waits for this server's files of a committed merge.
 const OWN_FILES: Duration = Duration::from_secs(3600);
 
@@ -47,7 +47,7 @@ impl ShardFolder {
             return Err(Error::Internal("a merge that was not started".into()));
         };
         let cluster = self.cluster()?;
-        let bases = self.bases_under(snapshot, &cluster)?;
+        let bases = self.bases_of(snapshot, &cluster)?;
         let files = Opened::files(&self.dir, &self.held(), &cluster)?;
         let (progress, files) = (Progress::default(), files.of(&self.dir));
         let merge = ShardMerge::write(&files, snapshot, &bases, open.plan, &self.merge, &progress)?;
@@ -76,11 +76,7 @@ impl ShardFolder {
     }
 
     /// The bases that a snapshot reads, indexed by shard; `None` for shards that this server does not hold.
-    fn bases_under(
-        &self,
-        snapshot: &Snapshot,
-        cluster: &Cluster,
-    ) -> Result<Vec<Option<Arc<Base>>>> {
+    fn bases_of(&self, snapshot: &Snapshot, cluster: &Cluster) -> Result<Vec<Option<Arc<Base>>>> {
         let number = snapshot.base().number();
         let found = self.members.bases(number);
         let found = found.filter(|bases| bases.len() == cluster.shards as usize);
@@ -125,7 +121,7 @@ impl ShardFolder {
                 return Ok(all);
             }
             self.stop.check()?;
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 
@@ -166,7 +162,7 @@ impl ShardFolder {
                 return Err(Error::external(format!("the merge failed here: {why}")));
             }
             self.stop.check()?;
-            let waited = self.changed.wait_timeout(state, LOOK);
+            let waited = self.changed.wait_timeout(state, POLL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

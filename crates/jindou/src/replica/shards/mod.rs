@@ -17,12 +17,12 @@ mod receive;
 pub use held::{HeldShards, shards_in};
 
 use super::application::{DueCommit, LogFolder};
-use super::folder::{Coming, OpenFiles};
+use super::folder::{IncomingFiles, OpenFiles};
 use super::notes::{Notes, random};
 use super::parts::Parts;
-use super::{SharedLog, Told};
+use super::{OperatorLog, SharedLog};
 use crate::runtime::Runtime;
-use crate::update::{Held, OpenOptions, Trust, Verify, shard_hub};
+use crate::update::{OpenOptions, Trust, VerificationHandle, Verify, shard_hub};
 use jindou_cluster::servers::{Members, ShardBases, ShardFigures};
 use jindou_cluster::shards::{ShardClient, ShardSession, snapshot_of_shard};
 use jindou_dictionary::index::Indexes;
@@ -55,14 +55,14 @@ pub(super) struct ShardFolder {
     verify: Verify,
     merge: MergeOptions,
     /// Longest time for which a base is kept after a merge replaced it.
-    base_patience: Duration,
+    keep_replaced_bases: Duration,
     members: Members,
     parts: Parts,
     hub: Hub,
     /// Connections to the other servers' shards. Stored here because the hub has only a weak reference.
     _far: Arc<dyn Far>,
     /// Receives messages for the operator.
-    told: Told,
+    report: OperatorLog,
     /// Cancels waits when the server stops.
     stop: CancelToken,
     _lock: StoreLock,
@@ -101,7 +101,7 @@ impl ShardFolder {
     ///
     /// # Errors
     /// [`Error::InUse`]; those of [`HeldShards::resolve`]; [`Error::Io`].
-    pub(super) fn take(
+    pub(super) fn open_locked(
         dir: &Path,
         (log, merge): (&SharedLog, MergeOptions),
         (options, runtime): (&OpenOptions, &Runtime),
@@ -130,12 +130,12 @@ impl ShardFolder {
             indexes: options.indexes.clone(),
             verify: options.verify,
             merge,
-            base_patience: log.base_patience,
+            keep_replaced_bases: log.keep_replaced_bases,
             members,
             parts,
             hub,
             _far: far,
-            told: Arc::clone(&log.told),
+            report: Arc::clone(&log.report),
             stop: CancelToken::new(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -297,7 +297,7 @@ impl LogFolder for ShardFolder {
         match self.compare(&cluster, &held) {
             Ok(bytes) => self.state().verified = bytes,
             Err(e @ Error::Damaged { .. }) if self.has_note(&cluster)? => {
-                (self.told)(&format!("{e}; this server's shards are received again"));
+                (self.report)(&format!("{e}; this server's shards are received again"));
                 return Ok(Local::Empty);
             }
             Err(e) => return Err(e),
@@ -311,7 +311,7 @@ impl LogFolder for ShardFolder {
             },
             None => Local::Other {
                 loaded: (cluster.merged == 0).then_some(cluster.epoch),
-                begins: self.notes.begins()?,
+                begins: self.notes.id_of_new_log()?,
                 snapshot: snapshot.without_open_merge(),
             },
         })
@@ -360,7 +360,7 @@ impl LogFolder for ShardFolder {
         Ok(Box::new(ReceivedShards {
             into: self,
             log,
-            files: Coming::into(folder),
+            files: IncomingFiles::into(folder),
         }))
     }
 
@@ -451,11 +451,11 @@ impl LogFolder for ShardFolder {
         }
     }
 
-    fn tidy(&self) {
+    fn release_expired(&self) {
         self.parts.forget_old();
         let (in_use, served) = (self.members.oldest_in_use(), self.members.served());
         let served = (served, in_use);
-        let released = (self.state().bases).due(served, self.base_patience, now());
+        let released = (self.state().bases).due(served, self.keep_replaced_bases, now());
         for base in released {
             self.members.release(base);
         }
@@ -474,10 +474,10 @@ impl LogFolder for ShardFolder {
         newest.map(|(base, _)| self.members.client(base.number()))
     }
 
-    fn trust(&self, verify: Verify, _: &Snapshot) -> Result<Held> {
+    fn trust(&self, verify: Verify, _: &Snapshot) -> Result<VerificationHandle> {
         Ok(match verify {
-            Verify::Off => Held(Arc::default()),
-            _ => Held(Trust::of_verified(self.state().verified)),
+            Verify::Off => VerificationHandle(Arc::default()),
+            _ => VerificationHandle(Trust::of_verified(self.state().verified)),
         })
     }
 

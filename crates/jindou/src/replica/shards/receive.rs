@@ -1,7 +1,7 @@
 //! Receives this server's shards from a base of the log.
 
 use super::{ShardFolder, check_address};
-use crate::replica::folder::Coming;
+use crate::replica::folder::IncomingFiles;
 use crate::replica::notes::sync as sync_path;
 use jindou_model::{Error, Result};
 use jindou_replicas::Base as LogBase;
@@ -18,7 +18,7 @@ pub(super) const INCOMING: &str = "incoming";
 pub(super) struct ReceivedShards {
     pub into: Arc<ShardFolder>,
     pub log: u64,
-    pub files: Coming,
+    pub files: IncomingFiles,
 }
 
 impl ReceivedShards {

@@ -75,7 +75,7 @@ fn agree(
         .collect();
     for &cut in cuts {
         let start = Instant::now();
-        let store = Store::load_cut(&*source(), Some(cut));
+        let store = Store::load_sharded(&*source(), Some(cut));
         let modes = [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace];
         let asked = queries.iter().zip(&wanted);
         let mut slowest = (Duration::ZERO, String::new());

@@ -10,7 +10,7 @@ use jindou::{
     CancelToken, Database, Error, Placement, QueryOptions, ShardMode, Sharding, parse_query,
 };
 use jindou_cluster::shards::{
-    NearShards, Reply, ShardClient, ShardRequest, post, snapshot_of_shard,
+    InProcessShards, Reply, ShardClient, ShardRequest, post, snapshot_of_shard,
 };
 use jindou_graph::shard::{Blocks, Far};
 use jindou_parse::{Format, Sources};
@@ -30,7 +30,7 @@ fn sharding(shards: u32, placement: Placement) -> Sharding {
 /// L1 to L7 and LUBM's official queries over LUBM(1), smallest blocks.
 fn lubm(shards: u32, placement: Placement) {
     let cut = Some(sharding(shards, placement));
-    let raw = Store::load_cut(&Lubm::new(1, 0), cut);
+    let raw = Store::load_sharded(&Lubm::new(1, 0), cut);
     let mut known = 0;
     for q in &QUERIES {
         let options = QueryOptions::default();
@@ -54,7 +54,7 @@ fn lubm(shards: u32, placement: Placement) {
         }
     }
     assert!(known >= 7, "{known} counts known");
-    let inferred = Store::load_cut(&Inferred::new(Lubm::new(1, 0)), cut);
+    let inferred = Store::load_sharded(&Inferred::new(Lubm::new(1, 0)), cut);
     for q in &lubm_official::QUERIES {
         let rows = bag(&compare::run(&inferred.db, q.text)).len() as u64;
         let want = lubm_official::inferred_rows(q.name, 1).unwrap();
@@ -69,7 +69,7 @@ fn lubm_over_three_shards_has_the_published_counts() {
 
 #[test]
 fn explain_says_where_steps_are_run_and_why() {
-    let store = Store::load_cut(&Lubm::new(1, 0), Some(sharding(3, Placement::Range)));
+    let store = Store::load_sharded(&Lubm::new(1, 0), Some(sharding(3, Placement::Range)));
     let explain = |query: &str, mode| {
         let options = QueryOptions::default().with_shard_mode(mode);
         store.db.explain(query, &options).unwrap()
@@ -129,7 +129,7 @@ fn rows_are_ordered_as_one_store_orders_them() {
     std::fs::write(&path, varied_trig()).unwrap();
     let source = || Sources::builder().path(&path).build().unwrap();
     let whole = Store::load(&source());
-    let cut = Store::load_cut(&source(), Some(sharding(3, Placement::Range)));
+    let cut = Store::load_sharded(&source(), Some(sharding(3, Placement::Range)));
     for query in [
         "SELECT * { ?a :p ?b } ORDER BY ?a ?b",
         "SELECT * { ?a :p ?b OPTIONAL { ?b :v ?v FILTER(?v > 12) } } ORDER BY ?v DESC(?b) ?a",
@@ -172,7 +172,7 @@ fn the_first_rows_are_those_of_one_store() {
         (6, Placement::Range),
         (12, Placement::Hash),
     ] {
-        let cut = Store::load_cut(&source(), Some(sharding(shards, placement)));
+        let cut = Store::load_sharded(&source(), Some(sharding(shards, placement)));
         for (query, want) in queries.iter().zip(&want) {
             for mode in [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace] {
                 let options = QueryOptions::default().with_shard_mode(mode);
@@ -211,7 +211,7 @@ fn full(text: &str) -> String {
 
 /// Shards of which one request fails, or is answered with something else.
 struct Flaky {
-    near: NearShards,
+    near: InProcessShards,
     /// Requests until then.
     left: AtomicUsize,
     nonsense: bool,
@@ -276,9 +276,9 @@ fn a_shard_that_fails_fails_the_query() {
     let text = varied_trig();
     let cut = Some(sharding(4, Placement::Hash));
     let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
-    let store = Store::load_cut(&sources.build().unwrap(), cut);
+    let store = Store::load_sharded(&sources.build().unwrap(), cut);
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = NearShards::new(open_shards(&store.dir, &cluster).unwrap());
+    let near = InProcessShards::new(open_shards(&store.dir, &cluster).unwrap());
     let mut failures = 0;
     for nonsense in [false, true] {
         let flaky = Arc::new(Flaky {
@@ -324,7 +324,7 @@ fn a_shard_that_fails_fails_the_query() {
 
 /// Shards that count the rounds in which numbers of edges are asked for.
 struct Counting {
-    near: NearShards,
+    near: InProcessShards,
     rounds: AtomicUsize,
 }
 
@@ -357,13 +357,13 @@ impl ShardClient for Counting {
 fn a_plan_asks_for_all_lengths_in_one_round() {
     let text = varied_trig();
     let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
-    let store = Store::load_cut(
+    let store = Store::load_sharded(
         &sources.build().unwrap(),
         Some(sharding(6, Placement::Hash)),
     );
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
     let far = Arc::new(Counting {
-        near: NearShards::new(open_shards(&store.dir, &cluster).unwrap()),
+        near: InProcessShards::new(open_shards(&store.dir, &cluster).unwrap()),
         rounds: AtomicUsize::new(0),
     });
     let base = Arc::clone(&far.near.shards()[0]);
@@ -394,7 +394,7 @@ fn every_way_of_reading_is_right_over_shards() {
     let whole = Store::load(&source(&path));
     let data = oracle::dataset(std::slice::from_ref(&path), &[]).unwrap();
     for (shards, placement) in [(2, Placement::Range), (6, Placement::Hash)] {
-        let store = Store::load_cut(&source(&path), Some(sharding(shards, placement)));
+        let store = Store::load_sharded(&source(&path), Some(sharding(shards, placement)));
         for query in QUERIES_OF_ALL {
             let query = full(query);
             let got = compare::run(&store.db, &query);
@@ -437,7 +437,7 @@ const CHANGE: &str = "DELETE { ?a :p ?b } INSERT { ?a :p :new . :new :p ?b . ?a 
 
 /// Shards of which two requests of three are read, and need no message.
 struct Readable {
-    near: NearShards,
+    near: InProcessShards,
     requests: AtomicUsize,
 }
 
@@ -485,10 +485,10 @@ fn what_is_read_and_what_is_asked_for_come_together() {
     };
     let whole = Store::load(&sources());
     for shards in [2, 5] {
-        let store = Store::load_cut(&sources(), Some(sharding(shards, Placement::Hash)));
+        let store = Store::load_sharded(&sources(), Some(sharding(shards, Placement::Hash)));
         let cluster = Cluster::read(&store.dir).unwrap().unwrap();
         let far = Arc::new(Readable {
-            near: NearShards::new(open_shards(&store.dir, &cluster).unwrap()),
+            near: InProcessShards::new(open_shards(&store.dir, &cluster).unwrap()),
             requests: AtomicUsize::new(0),
         });
         let base = Arc::clone(&far.near.shards()[0]);
@@ -514,7 +514,7 @@ fn what_is_read_and_what_is_asked_for_come_together() {
 
 /// Shards that answer nothing until the query's token ends the wait.
 struct Silent {
-    near: NearShards,
+    near: InProcessShards,
     silent: AtomicBool,
 }
 
@@ -548,9 +548,9 @@ fn a_wait_for_a_shard_ends_with_its_query() {
     let text = varied_trig();
     let cut = Some(sharding(4, Placement::Hash));
     let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
-    let store = Store::load_cut(&sources.build().unwrap(), cut);
+    let store = Store::load_sharded(&sources.build().unwrap(), cut);
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = NearShards::new(open_shards(&store.dir, &cluster).unwrap());
+    let near = InProcessShards::new(open_shards(&store.dir, &cluster).unwrap());
     let base = Arc::clone(&near.shards()[1]);
     let silent = Arc::new(Silent {
         near,

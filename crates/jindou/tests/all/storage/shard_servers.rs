@@ -2,7 +2,7 @@
 //! that one process with all shards writes, whatever they have been through.
 
 use jindou::{MergeOptions, Placement, Progress, Sharding};
-use jindou_cluster::shards::{NearShards, ShardSession, snapshot_of_shard};
+use jindou_cluster::shards::{InProcessShards, ShardSession, snapshot_of_shard};
 use jindou_cluster::testing::near_of_terms;
 use jindou_dictionary::index::Indexes;
 use jindou_graph::segment::GraphScope;
@@ -103,7 +103,7 @@ impl Server {
         tidy_shards(dir, &cluster, shards).unwrap();
         let bases = open_shards_with(dir, &cluster, shards, &Indexes::new()).unwrap();
         let own = bases[shards[0] as usize].clone().unwrap();
-        let near = NearShards::new(others.to_vec());
+        let near = InProcessShards::new(others.to_vec());
         Self {
             dir: dir.to_owned(),
             shards: shards.to_vec(),
@@ -145,7 +145,7 @@ impl Server {
 
     /// Moves to the bases of a merge.
     fn rebase(&mut self, merging: &Merging, others: &[Arc<Base>]) {
-        let near = Arc::new(NearShards::new(others.to_vec()));
+        let near = Arc::new(InProcessShards::new(others.to_vec()));
         let session = ShardSession::new(Arc::clone(merging.base()), near).unwrap();
         let others: Arc<dyn OtherShards> = Arc::new(session);
         self.head = merging.rebase_shards(&self.head, others).unwrap();
@@ -631,7 +631,7 @@ fn records_of_merges_are_refused_where_they_do_not_belong() {
     let merging = service.servers[0].finish(merges.into_iter().next().unwrap(), &committed);
     let merging = merging.unwrap();
     let bases: Vec<Arc<Base>> = merging.bases().iter().flatten().cloned().collect();
-    let near = Arc::new(NearShards::new(bases));
+    let near = Arc::new(InProcessShards::new(bases));
     let session = ShardSession::new(Arc::clone(merging.base()), near).unwrap();
     let over = merging.rebase_shards(open, Arc::new(session)).unwrap();
     let (done, record) = over.commit_merge(&committed).unwrap();

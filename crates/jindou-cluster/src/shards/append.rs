@@ -1,28 +1,28 @@
 //! Neighbour lists and existence of edges for a batch of rows, from other shards.
 
-use super::kept::{GraphsName, ListName};
+use super::cache::{GraphsName, ListName};
 use super::session::ShardSession;
 use super::{Reply, RequestGraphs, ShardRequest};
 use jindou_graph::segment::GraphScope;
-use jindou_graph::shard::{FarKey, MOST_LAID, OtherShards};
+use jindou_graph::shard::{FarKey, MAX_APPENDED, OtherShards};
 use jindou_store::shard::PAGE;
 
 /// For batches with at most this many keys, the cache is searched for lists.
 const FEW: usize = 256;
 
 /// Range of a list that was not appended, because it did not fit.
-const NOT_LAID: [u32; 2] = [1, 0];
+const NOT_APPENDED: [u32; 2] = [1, 0];
 
 impl ShardSession {
     /// Checks the sizes of a reply of runs: at most `keys` lists, with at most `most` neighbours. A few bytes of runs
     /// can represent very many neighbours, so this is checked before the runs are expanded. Only the first list may
     /// exceed `most`, but not the number of the predicate's edges.
-    fn fit(
+    fn check_runs(
         &self,
         predicate: u32,
         [keys, most]: [usize; 2],
         (ends, runs): (&[u32], &[[u32; 2]]),
-        laid: usize,
+        appended: usize,
     ) -> bool {
         let known = self.statistics().predicates.get(predicate as usize);
         let edges = known.map_or(0, |s| s.edges + s.named_edges);
@@ -36,18 +36,18 @@ impl ShardSession {
             && ends.last() == Some(&(runs.len() as u32))
             && first <= edges
             && all - first <= most as u64
-            && u32::try_from(laid as u64 + all).is_ok()
+            && u32::try_from(appended as u64 + all).is_ok()
     }
 
     /// Appends the lists of keys of one predicate and direction to `more`. Returns the range of each list in `more`;
-    /// [`NOT_LAID`] for a list that did not fit.
-    pub(super) fn lay_lists(
+    /// [`NOT_APPENDED`] for a list that did not fit.
+    pub(super) fn request_lists(
         &self,
         keys: &[FarKey],
         (scope, within): (GraphScope<'_>, [u32; 2]),
         more: &mut Vec<u32>,
     ) -> Vec<[u32; 2]> {
-        let mut places = vec![NOT_LAID; keys.len()];
+        let mut places = vec![NOT_APPENDED; keys.len()];
         let Some(&FarKey {
             predicate,
             direction,
@@ -70,7 +70,7 @@ impl ShardSession {
         }
         order.sort_unstable_by_key(|&i| keys[i]);
         while !order.is_empty() {
-            let most = MOST_LAID.saturating_sub(more.len()).min(PAGE as usize) as u32;
+            let most = MAX_APPENDED.saturating_sub(more.len()).min(PAGE as usize) as u32;
             if most == 0 {
                 break;
             }
@@ -107,7 +107,7 @@ impl ShardSession {
                             places[i] = range;
                         }
                     }
-                    None => self.unfit(*shard),
+                    None => self.fail_invalid_reply(*shard),
                 }
             }
             order = rest;
@@ -122,9 +122,9 @@ impl ShardSession {
         graphs: GraphsName,
         more: &mut Vec<u32>,
     ) -> Option<[u32; 2]> {
-        let list = self.kept(&ListName::new(key, graphs))?;
+        let list = self.cached(&ListName::new(key, graphs))?;
         let from = more.len();
-        if from + list.len() > MOST_LAID {
+        if from + list.len() > MAX_APPENDED {
             return None;
         }
         // An edge that is in several graphs counts as one neighbour.
@@ -161,7 +161,9 @@ impl ShardSession {
                 let ranges = starts.zip(ends).map(|(from, to)| [base + from, base + to]);
                 Some(ranges.collect())
             }
-            Reply::Runs { ends, runs } if self.fit(predicate, limits, (ends, runs), more.len()) => {
+            Reply::Runs { ends, runs }
+                if self.check_runs(predicate, limits, (ends, runs), more.len()) =>
+            {
                 let mut start = 0;
                 let mut ranges = Vec::with_capacity(ends.len());
                 for &end in ends {
@@ -221,7 +223,7 @@ impl ShardSession {
                         }
                     }
                 }
-                _ => self.unfit(*shard),
+                _ => self.fail_invalid_reply(*shard),
             }
         }
     }

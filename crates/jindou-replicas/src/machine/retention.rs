@@ -94,7 +94,7 @@ impl Keys {
 
     /// Remembers a request. Its age counts from this call, not from its execution, so a server that catches up or
     /// starts from a base forgets the request later than the others.
-    pub fn learn(&mut self, known: KnownKey, now: Time) {
+    pub fn remember(&mut self, known: KnownKey, now: Time) {
         let KnownKey {
             key,
             fingerprint,
@@ -118,7 +118,7 @@ impl Keys {
     }
 
     /// Forgets requests older than `keys_for` plus a quarter, which allows for clocks that run at different speeds.
-    pub fn forget(&mut self, now: Time, keys_for: Duration) {
+    pub fn expire(&mut self, now: Time, keys_for: Duration) {
         let limit = keys_for + keys_for / 4;
         while let Some((at, key)) = self.learned.front()
             && now.since(*at) > limit
@@ -195,10 +195,10 @@ impl Machine {
 
     /// True if this server should upload bases and trim: it is the first by name of the live servers without the
     /// writer, or the only server. It is harmless if two servers believe this.
-    fn is_keeper(&self) -> bool {
-        let writer = self.author.as_ref().map(|a| &a.server);
+    fn should_upload(&self) -> bool {
+        let writer = self.writer.as_ref().map(|a| &a.server);
         let mut living = (self.peers.iter())
-            .filter(|(_, peer)| self.lives(peer))
+            .filter(|(_, peer)| self.is_alive(peer))
             .map(|(name, _)| name);
         let free = |name: &ServerName| Some(name) != writer;
         match living.clone().next() {
@@ -210,17 +210,21 @@ impl Machine {
 
     pub(super) fn merged(&mut self, number: u64) {
         let new = self.bases.newest.is_none_or(|newest| newest < number);
-        if self.phase == Phase::Following && self.settled.is_some() && new && self.is_keeper() {
+        if self.phase == Phase::Following
+            && self.fresh_as_of.is_some()
+            && new
+            && self.should_upload()
+        {
             let base = self.base(number);
             self.out.push(Action::Upload(base));
         }
     }
 
     /// Records the current time with `committed`, for trimming.
-    pub(super) fn mark(&mut self) {
-        let pause = self.settings.keep / MARKS;
-        if (self.marks.back()).is_none_or(|(at, _)| self.now.since(*at) >= pause) {
-            self.marks.push_back((self.now, self.committed));
+    pub(super) fn note_commit_time(&mut self) {
+        let pause = self.settings.keep / COMMIT_TIMES;
+        if (self.commit_times.back()).is_none_or(|(at, _)| self.now.since(*at) >= pause) {
+            self.commit_times.push_back((self.now, self.committed));
         }
     }
 
@@ -229,21 +233,21 @@ impl Machine {
     /// because the newest base is a later one than the second newest.
     pub(super) fn trim(&mut self) {
         let mut old = None;
-        while let Some((at, number)) = self.marks.front().copied()
+        while let Some((at, number)) = self.commit_times.front().copied()
             && (self.now.since(at) >= self.settings.keep || planted!(self, TrimsTheYoung))
         {
             old = Some(number);
-            self.marks.pop_front();
+            self.commit_times.pop_front();
         }
         if let Some(number) = old {
-            self.old = number;
+            self.trimmable = number;
         }
         let base = match planted!(self, TrimsBelowNewest) {
             true => self.bases.newest,
             false => self.bases.second,
         };
-        let number = base.unwrap_or(0).min(self.old);
-        if number > self.trimmed && self.phase == Phase::Following && self.is_keeper() {
+        let number = base.unwrap_or(0).min(self.trimmable);
+        if number > self.trimmed && self.phase == Phase::Following && self.should_upload() {
             self.trimmed = number;
             self.out.push(Action::Trim(number));
         }
@@ -268,7 +272,7 @@ impl Machine {
 /// Bytes of a block of reports.
 const REPORT_BLOCK: usize = 1 << 16;
 /// Number of pairs (time, `committed`) that are remembered within `keep`.
-const MARKS: u32 = 32;
+const COMMIT_TIMES: u32 = 32;
 /// Number of groups whose hashes are remembered: more than can be committed but not yet applied.
 const HASHES: usize = 1 << 16;
 
@@ -290,10 +294,10 @@ mod tests {
         let mut keys = Keys::default();
         let report = |n: u64| vec![n as u8; (n as usize * 37) % 500];
         for n in 0..10_000u64 {
-            keys.learn(known(n.into(), n, &report(n)), Time(n));
+            keys.remember(known(n.into(), n, &report(n)), Time(n));
             // Learned again, as after a start from a base.
-            keys.learn(known((n / 2).into(), n, &report(n)), Time(n));
-            keys.forget(Time(n), Duration::from_micros(800));
+            keys.remember(known((n / 2).into(), n, &report(n)), Time(n));
+            keys.expire(Time(n), Duration::from_micros(800));
             assert!(keys.known.len() <= 2004 && keys.learned.len() == keys.known.len());
             let blocks: usize = keys.reports.blocks.iter().map(|b| b.count).sum();
             assert_eq!(blocks, keys.known.len());
@@ -305,7 +309,7 @@ mod tests {
                 .all(|known| *known.report == report(known.number))
         );
         assert_eq!(all.len(), keys.known.len());
-        keys.forget(Time(1 << 40), Duration::ZERO);
+        keys.expire(Time(1 << 40), Duration::ZERO);
         assert!(keys.reports.blocks.is_empty());
     }
 }

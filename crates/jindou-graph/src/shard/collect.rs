@@ -9,17 +9,17 @@ use jindou_model::DEFAULT_GRAPH;
 use rustc_hash::FxHashMap;
 
 /// Largest number of neighbours collected for a batch; lists that do not fit are read one by one.
-pub const MOST_LAID: usize = 1 << 20;
+pub const MAX_APPENDED: usize = 1 << 20;
 
 /// Placeholder range of a row whose list was not collected.
-const NOT_LAID: [u32; 2] = [1, 0];
+const NOT_APPENDED: [u32; 2] = [1, 0];
 
 /// The position of a range of `more` behind the first array, which has the length `end`.
 fn behind(end: usize, [from, to]: [usize; 2]) -> [u32; 2] {
     match (to - from, u32::try_from(end + to)) {
         (0, _) => [0, 0],
         (_, Ok(last)) => [(end + from) as u32, last],
-        (_, Err(_)) => NOT_LAID,
+        (_, Err(_)) => NOT_APPENDED,
     }
 }
 
@@ -28,7 +28,7 @@ impl<'a> ShardEdges<'a> {
     /// its end, in `more`. Lists that did not fit get the range `[1, 0]`; the caller reads them by [`Self::read`].
     /// Lists of other shards may lack neighbours outside the half-open interval `within`. Takes one round trip, and
     /// if named graphs are read another one for edited keys, whose lists are needed with the graphs.
-    pub fn lay(
+    pub fn collect_lists(
         &self,
         ids: &[u32],
         (scope, within): (GraphScope<'_>, [u32; 2]),
@@ -40,8 +40,8 @@ impl<'a> ShardEdges<'a> {
         let plain = self.own.plain(scope);
         let array = plain.map_or(&[][..], |s| s.neighbours());
         let end = array.len();
-        if end + 2 * MOST_LAID > u32::MAX as usize {
-            ranges.resize(ids.len(), NOT_LAID);
+        if end + 2 * MAX_APPENDED > u32::MAX as usize {
+            ranges.resize(ids.len(), NOT_APPENDED);
             return array;
         }
         // First this shard's lists, and the owners of all other keys.
@@ -77,7 +77,7 @@ impl<'a> ShardEdges<'a> {
         let mut left = Vec::new();
         if !keys.is_empty() {
             let others = self.sharded.others();
-            let mut places = others.lay(&keys, (scope, within), more);
+            let mut places = others.append_lists(&keys, (scope, within), more);
             for (of, place) in keys.iter().zip(&mut places) {
                 self.merge_collected(of.key, place, more);
             }
@@ -86,7 +86,7 @@ impl<'a> ShardEdges<'a> {
                     Some(&[from, to]) if from <= to => behind(end, [from as usize, to as usize]),
                     _ => {
                         left.extend(ids.get(row).map(|&v| (v, scope)));
-                        NOT_LAID
+                        NOT_APPENDED
                     }
                 };
             }
@@ -130,8 +130,8 @@ impl<'a> ShardEdges<'a> {
                 continue;
             }
             let list = self.own.read(key, scope, &mut scratch);
-            if more.len() + list.len() > MOST_LAID {
-                ranges.push(NOT_LAID);
+            if more.len() + list.len() > MAX_APPENDED {
+                ranges.push(NOT_APPENDED);
                 continue;
             }
             let from = more.len();
@@ -161,8 +161,8 @@ impl<'a> ShardEdges<'a> {
                 continue;
             }
             let from = more.len();
-            *range = NOT_LAID;
-            if from <= MOST_LAID {
+            *range = NOT_APPENDED;
+            if from <= MAX_APPENDED {
                 self.append_merged(v, scope, more);
                 *range = behind(end, [from, more.len()]);
             }
@@ -186,7 +186,7 @@ impl<'a> ShardEdges<'a> {
         merge_runs(&base, added, removed, more);
         *place = match (u32::try_from(start), u32::try_from(more.len())) {
             (Ok(start), Ok(end)) => [start, end],
-            _ => NOT_LAID,
+            _ => NOT_APPENDED,
         };
     }
 }

@@ -63,7 +63,7 @@ impl Snapshot {
         self.open_merge().is_some() || self.base().has_merged_edges(p)
     }
 
-    fn lay_direction<E>(
+    fn apply_direction<E>(
         &self,
         net: &NetChanges,
         direction: Direction,
@@ -154,15 +154,15 @@ impl Snapshot {
         }
         let [out, into] = if threads > 1 && net.added.len() + net.removed.len() >= ALONE {
             std::thread::scope(|scope| {
-                let other = scope.spawn(|| self.lay_direction(net, Direction::In, look));
-                let out = self.lay_direction(net, Direction::Out, look);
+                let other = scope.spawn(|| self.apply_direction(net, Direction::In, look));
+                let out = self.apply_direction(net, Direction::Out, look);
                 match other.join() {
                     Ok(into) => [out, into],
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             })
         } else {
-            [Direction::Out, Direction::In].map(|d| self.lay_direction(net, d, look))
+            [Direction::Out, Direction::In].map(|d| self.apply_direction(net, d, look))
         };
         let (out, into) = (out?, into?);
         look()?;

@@ -12,38 +12,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// An operation on the store. Operations are executed in order.
-pub(crate) enum Turn<S> {
+pub(crate) enum ApplyTask<S> {
     Evaluate(u64, RequestKey, Blob),
     /// This server's group was put: it consists of the oldest evaluated records.
-    Take(Arc<Group>),
-    Lay(Arc<Group>),
+    Adopt(Arc<Group>),
+    Apply(Arc<Group>),
     Publish(u64),
-    Fall,
-    Serve(u64),
+    Rollback,
+    Read(u64),
     /// Install a downloaded store.
     Install(Base, S),
     /// Rebase all snapshots onto the files that were last saved.
-    OverSaved,
+    Rebase,
 }
 
 /// The snapshots of the store, and the queue of operations on it.
-pub(crate) struct Turns<S> {
+pub(crate) struct ApplyQueue<S> {
     pub published: (u64, S),
     head: S,
     /// The head after each evaluated record that is in no group yet, oldest first.
-    layers: VecDeque<S>,
+    speculative_heads: VecDeque<S>,
     /// The head after each applied group that is not published yet, by group number.
-    groups: BTreeMap<u64, S>,
+    unpublished_heads: BTreeMap<u64, S>,
     evaluating: Evaluations<S>,
     /// Queued operations, each with the time at which it was added.
-    waiting: VecDeque<(Time, Turn<S>)>,
+    waiting: VecDeque<(Time, ApplyTask<S>)>,
     /// Total bytes of the queued groups.
     waiting_bytes: usize,
     /// True while groups are being applied or snapshots are being rebased.
-    laying: bool,
+    applying: bool,
     /// True if snapshots will be rebased once the running evaluations have finished; new evaluations wait in `held`
     /// until then.
-    moves: bool,
+    rebase_pending: bool,
     held: VecDeque<(u64, RequestKey, Blob)>,
     /// Numbers of unpublished groups after which all servers merge.
     merging: BTreeSet<u64>,
@@ -52,19 +52,19 @@ pub(crate) struct Turns<S> {
     recent_bytes: usize,
 }
 
-impl<S: Clone + Send + Sync + 'static> Turns<S> {
+impl<S: Clone + Send + Sync + 'static> ApplyQueue<S> {
     /// Creates the queue. Evaluation pauses once `most` bytes of records wait for their groups.
     pub fn new(number: u64, snapshot: S, most: usize) -> Self {
         Self {
             head: snapshot.clone(),
             published: (number, snapshot),
-            layers: VecDeque::new(),
-            groups: BTreeMap::new(),
+            speculative_heads: VecDeque::new(),
+            unpublished_heads: BTreeMap::new(),
             evaluating: Evaluations::new(most),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            laying: false,
-            moves: false,
+            applying: false,
+            rebase_pending: false,
             held: VecDeque::new(),
             merging: BTreeSet::new(),
             recent: VecDeque::new(),
@@ -72,10 +72,10 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         }
     }
 
-    fn fall(&mut self) {
+    fn roll_back(&mut self) {
         self.head = self.published.1.clone();
-        self.layers.clear();
-        self.groups.clear();
+        self.speculative_heads.clear();
+        self.unpublished_heads.clear();
         self.cancel();
     }
 
@@ -88,17 +88,21 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
     fn all(&self) -> Vec<S> {
         let [published, head] = [&self.published.1, &self.head];
         let held = [published, head].into_iter();
-        let held = held.chain(&self.layers).chain(self.groups.values());
+        let held = held
+            .chain(&self.speculative_heads)
+            .chain(self.unpublished_heads.values());
         held.cloned().collect()
     }
 
-    fn put_back(&mut self, moved: Vec<S>) {
-        let mut moved = moved.into_iter();
+    fn put_back(&mut self, rebased: Vec<S>) {
+        let mut rebased = rebased.into_iter();
         let [published, head] = [&mut self.published.1, &mut self.head];
         let held = [published, head].into_iter();
-        let held = held.chain(&mut self.layers).chain(self.groups.values_mut());
-        for (held, moved) in held.zip(&mut moved) {
-            *held = moved;
+        let held = held
+            .chain(&mut self.speculative_heads)
+            .chain(self.unpublished_heads.values_mut());
+        for (held, rebased) in held.zip(&mut rebased) {
+            *held = rebased;
         }
     }
 
@@ -112,19 +116,19 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         self.waiting_bytes >= FULL
     }
 
-    fn push(&mut self, turn: Turn<S>) {
-        if let Turn::Lay(group) = &turn {
+    fn push(&mut self, task: ApplyTask<S>) {
+        if let ApplyTask::Apply(group) = &task {
             self.waiting_bytes += size(group);
         }
-        self.waiting.push_back((crate::clock::now(), turn));
+        self.waiting.push_back((crate::clock::now(), task));
     }
 
-    fn pop(&mut self) -> Option<Turn<S>> {
-        let (_, turn) = self.waiting.pop_front()?;
-        if let Turn::Lay(group) = &turn {
+    fn pop(&mut self) -> Option<ApplyTask<S>> {
+        let (_, task) = self.waiting.pop_front()?;
+        if let ApplyTask::Apply(group) = &task {
             self.waiting_bytes -= size(group);
         }
-        Some(turn)
+        Some(task)
     }
 
     /// The groups to apply in one batch: `first` and those queued directly after it. Also the last of them that is
@@ -136,11 +140,11 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
             // and wait for it forever.
             let merges = (groups.last()).is_some_and(|group| self.merging.contains(&group.number));
             match self.waiting.front() {
-                Some((_, Turn::Lay(group))) if !merges => {
+                Some((_, ApplyTask::Apply(group))) if !merges => {
                     bytes += size(group);
                     groups.push(group.clone());
                 }
-                Some((_, Turn::Publish(number))) => publish = Some(*number),
+                Some((_, ApplyTask::Publish(number))) => publish = Some(*number),
                 _ => break,
             }
             self.pop();
@@ -180,121 +184,123 @@ fn size(group: &Group) -> usize {
 
 impl<A: Application, P: Peers> Driver<A, P> {
     /// Queues an operation and executes everything that can be executed.
-    pub(crate) fn turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
+    pub(crate) fn enqueue(&mut self, task: ApplyTask<A::Snapshot>) -> Result<(), Stopped> {
         // A rolled-back group may be followed by another one with the same number, so the entry is updated.
-        if let Turn::Take(group) | Turn::Lay(group) = &turn {
+        if let ApplyTask::Adopt(group) | ApplyTask::Apply(group) = &task {
             match self.store.starts_merge(group) {
-                true => self.turns.merging.insert(group.number),
-                false => self.turns.merging.remove(&group.number),
+                true => self.apply_queue.merging.insert(group.number),
+                false => self.apply_queue.merging.remove(&group.number),
             };
         }
-        self.turns.push(turn);
-        self.take_turns()
+        self.apply_queue.push(task);
+        self.run_tasks()
     }
 
-    pub(crate) fn take_turns(&mut self) -> Result<(), Stopped> {
-        while !self.turns.laying
-            && let Some(turn) = self.turns.pop()
+    pub(crate) fn run_tasks(&mut self) -> Result<(), Stopped> {
+        while !self.apply_queue.applying
+            && let Some(task) = self.apply_queue.pop()
         {
-            self.take_turn(turn)?;
+            self.run_task(task)?;
         }
         Ok(())
     }
 
-    fn take_turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
-        let turns = &mut self.turns;
-        match turn {
-            Turn::Evaluate(ticket, key, body) if turns.moves => {
-                turns.held.push_back((ticket, key, body));
+    fn run_task(&mut self, task: ApplyTask<A::Snapshot>) -> Result<(), Stopped> {
+        let apply_queue = &mut self.apply_queue;
+        match task {
+            ApplyTask::Evaluate(ticket, key, body) if apply_queue.rebase_pending => {
+                apply_queue.held.push_back((ticket, key, body));
             }
-            Turn::Evaluate(ticket, key, body) => {
+            ApplyTask::Evaluate(ticket, key, body) => {
                 let (store, done) = (&self.store, &self.sender);
                 let update = (ticket, key, body);
-                (turns.evaluating).begin(update, &turns.head, store, done);
+                (apply_queue.evaluating).begin(update, &apply_queue.head, store, done);
             }
-            Turn::Take(group) => {
+            ApplyTask::Adopt(group) => {
                 let count = group.records.len();
-                if turns.layers.len() < count {
+                if apply_queue.speculative_heads.len() < count {
                     return Err(Stopped::impossible(
                         "a group of updates that were not evaluated",
                     ));
                 }
-                turns.evaluating.taken(count);
-                if let Some(snapshot) = turns.layers.drain(..count).next_back() {
-                    turns.groups.insert(group.number, snapshot);
+                apply_queue.evaluating.release_records(count);
+                if let Some(snapshot) = apply_queue.speculative_heads.drain(..count).next_back() {
+                    apply_queue.unpublished_heads.insert(group.number, snapshot);
                 }
-                turns.remember(group, self.span_room);
+                apply_queue.remember(group, self.span_limits);
             }
-            Turn::Lay(group) => {
-                turns.laying = true;
-                let (groups, publish) = turns.together(group);
+            ApplyTask::Apply(group) => {
+                apply_queue.applying = true;
+                let (groups, publish) = apply_queue.together(group);
                 for group in &groups {
-                    turns.remember(group.clone(), self.span_room);
+                    apply_queue.remember(group.clone(), self.span_limits);
                 }
-                let (mut head, store) = (turns.head.clone(), self.store.clone());
+                let (mut head, store) = (apply_queue.head.clone(), self.store.clone());
                 self.spawn(async move {
                     let first = groups[0].number;
                     let work = move || {
-                        let mut laid = Vec::with_capacity(groups.len());
+                        let mut applied = Vec::with_capacity(groups.len());
                         for group in &groups {
-                            let next = store.lay(&head, group).map_err(|e| (group.number, e))?;
-                            laid.push((group.number, next.clone()));
+                            let next = store.apply(&head, group).map_err(|e| (group.number, e))?;
+                            applied.push((group.number, next.clone()));
                             head = next;
                         }
-                        Ok(laid)
+                        Ok(applied)
                     };
-                    let laid = match tokio::task::spawn_blocking(work).await {
-                        Ok(laid) => laid,
+                    let applied = match tokio::task::spawn_blocking(work).await {
+                        Ok(applied) => applied,
                         Err(e) => Err((first, std::io::Error::other(e))),
                     };
-                    Some(Done::Laid(laid, publish))
+                    Some(Done::Applied(applied, publish))
                 });
             }
-            Turn::Publish(number) => self.publish(number)?,
-            Turn::Fall => {
-                turns.fall();
-                self.move_now();
+            ApplyTask::Publish(number) => self.publish(number)?,
+            ApplyTask::Rollback => {
+                apply_queue.roll_back();
+                self.queue_pending_rebase();
             }
-            Turn::Serve(read) => self.serve(read),
+            ApplyTask::Read(read) => self.serve(read),
             // Wait for running evaluations: their results must be based on the same files as the head.
-            Turn::OverSaved if !turns.evaluating.is_empty() => turns.moves = true,
-            Turn::OverSaved => {
-                (turns.laying, turns.moves) = (true, false);
-                let (held, store) = (turns.all(), self.store.clone());
+            ApplyTask::Rebase if !apply_queue.evaluating.is_empty() => {
+                apply_queue.rebase_pending = true
+            }
+            ApplyTask::Rebase => {
+                (apply_queue.applying, apply_queue.rebase_pending) = (true, false);
+                let (held, store) = (apply_queue.all(), self.store.clone());
                 self.spawn(async move {
-                    let work = move || held.iter().map(|s| store.over_saved(s)).collect();
-                    let moved = match tokio::task::spawn_blocking(work).await {
-                        Ok(moved) => moved,
+                    let work = move || held.iter().map(|s| store.rebase(s)).collect();
+                    let rebased = match tokio::task::spawn_blocking(work).await {
+                        Ok(rebased) => rebased,
                         Err(e) => Err(std::io::Error::other(e)),
                     };
-                    Some(Done::OverSaved(moved))
+                    Some(Done::Rebased(rebased))
                 });
             }
-            Turn::Install(base, snapshot) => {
-                turns.published = (base.number, snapshot);
-                turns.fall();
-                self.store.publish(base.number, &turns.published.1);
-                self.happened.push_back(Event::Downloaded(Some(base)));
+            ApplyTask::Install(base, snapshot) => {
+                apply_queue.published = (base.number, snapshot);
+                apply_queue.roll_back();
+                self.store.publish(base.number, &apply_queue.published.1);
+                self.pending_events.push_back(Event::Downloaded(Some(base)));
                 self.me.shards = self.store.shards();
                 self.refresh_soon();
-                self.move_now();
+                self.queue_pending_rebase();
             }
         }
         Ok(())
     }
 
     fn publish(&mut self, number: u64) -> Result<(), Stopped> {
-        if self.turns.merging.remove(&number)
-            && let Some(snapshot) = self.turns.groups.get(&number).cloned()
+        if self.apply_queue.merging.remove(&number)
+            && let Some(snapshot) = self.apply_queue.unpublished_heads.get(&number).cloned()
         {
             self.merge(number, snapshot);
         }
-        let turns = &mut self.turns;
-        if let Some(snapshot) = turns.groups.remove(&number) {
-            turns.groups = turns.groups.split_off(&number);
-            turns.published = (number, snapshot);
-            self.store.publish(number, &turns.published.1);
-        } else if turns.published.0 != number {
+        let apply_queue = &mut self.apply_queue;
+        if let Some(snapshot) = apply_queue.unpublished_heads.remove(&number) {
+            apply_queue.unpublished_heads = apply_queue.unpublished_heads.split_off(&number);
+            apply_queue.published = (number, snapshot);
+            self.store.publish(number, &apply_queue.published.1);
+        } else if apply_queue.published.0 != number {
             return Err(Stopped::impossible("a group to publish that was not laid"));
         }
         if let Some(base) = self.store.committed_merge() {
@@ -319,46 +325,48 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     /// Handles the result of applying groups. Snapshots up to group `publish` become visible to queries.
-    pub(crate) fn laid(
+    pub(crate) fn applied(
         &mut self,
-        laid: Laid<A::Snapshot>,
+        applied: Applied<A::Snapshot>,
         publish: Option<u64>,
     ) -> Result<(), Stopped> {
-        let laid = laid.map_err(|(n, e)| Stopped::Store(format!("group {n}: {e}")))?;
-        if let Some((_, last)) = laid.last() {
-            self.turns.head = last.clone();
+        let applied = applied.map_err(|(n, e)| Stopped::Store(format!("group {n}: {e}")))?;
+        if let Some((_, last)) = applied.last() {
+            self.apply_queue.head = last.clone();
         }
-        self.turns.groups.extend(laid);
-        self.turns.laying = false;
+        self.apply_queue.unpublished_heads.extend(applied);
+        self.apply_queue.applying = false;
         if let Some(number) = publish {
             self.publish(number)?;
         }
-        self.take_turns()
+        self.run_tasks()
     }
 
-    pub(crate) fn moved(
+    pub(crate) fn rebased(
         &mut self,
-        moved: std::io::Result<Vec<A::Snapshot>>,
+        rebased: std::io::Result<Vec<A::Snapshot>>,
     ) -> Result<(), Stopped> {
-        let moved = moved.map_err(|e| Stopped::Store(e.to_string()))?;
-        self.turns.put_back(moved);
-        let (number, published) = &self.turns.published;
+        let rebased = rebased.map_err(|e| Stopped::Store(e.to_string()))?;
+        self.apply_queue.put_back(rebased);
+        let (number, published) = &self.apply_queue.published;
         self.store.publish(*number, published);
-        self.turns.laying = false;
+        self.apply_queue.applying = false;
         let now = crate::clock::now();
-        for (ticket, key, body) in std::mem::take(&mut self.turns.held).into_iter().rev() {
-            let turn = Turn::Evaluate(ticket, key, body);
-            self.turns.waiting.push_front((now, turn));
+        for (ticket, key, body) in std::mem::take(&mut self.apply_queue.held).into_iter().rev() {
+            let task = ApplyTask::Evaluate(ticket, key, body);
+            self.apply_queue.waiting.push_front((now, task));
         }
-        self.take_turns()
+        self.run_tasks()
     }
 
     /// Queues the postponed rebase once no evaluation is running.
-    fn move_now(&mut self) {
-        if self.turns.moves && self.turns.evaluating.is_empty() {
-            self.turns.moves = false;
+    fn queue_pending_rebase(&mut self) {
+        if self.apply_queue.rebase_pending && self.apply_queue.evaluating.is_empty() {
+            self.apply_queue.rebase_pending = false;
             let now = crate::clock::now();
-            self.turns.waiting.push_front((now, Turn::OverSaved));
+            self.apply_queue
+                .waiting
+                .push_front((now, ApplyTask::Rebase));
         }
     }
 
@@ -368,18 +376,18 @@ impl<A: Application, P: Peers> Driver<A, P> {
         ticket: u64,
         evaluated: Evaluated<A::Snapshot>,
     ) -> Option<Event> {
-        if !self.turns.evaluating.end(ticket, &evaluated) {
+        if !self.apply_queue.evaluating.end(ticket, &evaluated) {
             return None;
         }
-        self.move_now();
+        self.queue_pending_rebase();
         let evaluation = match evaluated {
             Evaluated::Record {
                 snapshot,
                 bytes,
                 report,
             } => {
-                self.turns.head = snapshot.clone();
-                self.turns.layers.push_back(snapshot);
+                self.apply_queue.head = snapshot.clone();
+                self.apply_queue.speculative_heads.push_back(snapshot);
                 Evaluation::Record { bytes, report }
             }
             Evaluated::Refused(report) => Evaluation::Refused(report),
@@ -389,7 +397,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
 }
 
 /// The head after each applied group, by number; or the number of a group that could not be applied, and the error.
-pub(crate) type Laid<S> = Result<Vec<(u64, S)>, (u64, std::io::Error)>;
+pub(crate) type Applied<S> = Result<Vec<(u64, S)>, (u64, std::io::Error)>;
 
 /// Limits of the groups that are applied in one batch: their number, and approximately their bytes. Batches save
 /// overhead while a server catches up; otherwise a batch has one or two groups.

@@ -2,7 +2,7 @@
 //! and updates and groups until the machine has finished with them.
 
 use crate::machine::{Message, RequestKey};
-use crate::peers::Held;
+use crate::peers::MessageMemory;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ const FORWARDED: Duration = Duration::from_secs(2 * 3600);
 /// Number of bytes per semaphore permit.
 const UNIT: usize = 1024;
 
-pub(super) struct Room {
+pub(super) struct MemoryLimit {
     units: Arc<Semaphore>,
     kept: Mutex<Kept>,
 }
 
 #[derive(Default)]
 struct Kept {
-    updates: HashMap<RequestKey, (Held, Instant)>,
-    groups: BTreeMap<u64, Held>,
+    updates: HashMap<RequestKey, (MessageMemory, Instant)>,
+    groups: BTreeMap<u64, MessageMemory>,
 }
 
-impl Room {
+impl MemoryLimit {
     /// Creates a limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
         let units = (bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS);
@@ -39,7 +39,7 @@ impl Room {
     }
 
     /// Reserves this many bytes; `None` if they are not available.
-    pub fn take(&self, bytes: usize) -> Option<Held> {
+    pub fn reserve(&self, bytes: usize) -> Option<MessageMemory> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).ok()?;
         let take = || self.units.clone().try_acquire_many_owned(units).ok();
         let permit = take().or_else(|| {
@@ -48,11 +48,11 @@ impl Room {
             self.lock().updates.retain(|_, (_, at)| !old(*at));
             take()
         });
-        permit.map(Held::new)
+        permit.map(MessageMemory::new)
     }
 
     /// Keeps the memory of a message reserved after the driver has taken the message.
-    pub fn received(&self, message: &Message, held: &Held) {
+    pub fn received(&self, message: &Message, held: &MessageMemory) {
         let mut kept = self.lock();
         match message {
             Message::Forward(request, ..) => {
@@ -67,7 +67,7 @@ impl Room {
     pub fn sent(&self, message: &Message) {
         let mut kept = self.lock();
         match message {
-            Message::Outcome(key, _) | Message::NotHere(key, ..) => {
+            Message::Outcome(key, _) | Message::NotWriter(key, ..) => {
                 kept.updates.remove(key);
             }
             Message::Beat(beat) => {
@@ -79,7 +79,7 @@ impl Room {
 
     /// Number of available bytes.
     #[cfg(test)]
-    pub fn free(&self) -> usize {
+    pub fn available(&self) -> usize {
         self.units.available_permits() * UNIT
     }
 }

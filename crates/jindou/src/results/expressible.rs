@@ -18,15 +18,21 @@ use std::fmt::{self, Write as _};
 /// [`Error::Unsupported`] with the reason, the triple, and an alternative.
 pub fn expressible(triple: TripleRef<'_>, format: RdfFormat) -> Result<Option<Triple>> {
     match format {
-        RdfFormat::JsonLd { .. } if matches!(triple.object, TermRef::Triple(_)) => Err(unsayable(
-            triple,
-            "JSON-LD has no triple terms",
-            "use Turtle, TriG, N-Triples or N-Quads instead",
-        )),
+        RdfFormat::JsonLd { .. } if matches!(triple.object, TermRef::Triple(_)) => {
+            Err(inexpressible(
+                triple,
+                "JSON-LD has no triple terms",
+                "use Turtle, TriG, N-Triples or N-Quads instead",
+            ))
+        }
         RdfFormat::RdfXml => match in_xml(triple) {
             Ok(true) => Ok(None),
             Ok(false) => Ok(Some(with_names(triple))),
-            Err(why) => Err(unsayable(triple, why, "use Turtle or N-Triples instead")),
+            Err(why) => Err(inexpressible(
+                triple,
+                why,
+                "use Turtle or N-Triples instead",
+            )),
         },
         _ => Ok(None),
     }
@@ -54,7 +60,7 @@ impl fmt::Write for Beginning {
     }
 }
 
-fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
+fn inexpressible(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
     // Truncated and escaped: terms may be long, and contain control sequences for a terminal.
     let mut text = Beginning::default();
     let _ = match triple.object {
@@ -125,7 +131,10 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
                 _ => None,
             },
         ];
-        named &= labels.iter().flatten().all(|b| is_own(b.as_str()));
+        named &= labels
+            .iter()
+            .flatten()
+            .all(|b| is_writable_label(b.as_str()));
         match triple.object {
             TermRef::Literal(literal)
                 if !literal.value().chars().all(jindou_parse::xml::is_char) =>
@@ -142,14 +151,14 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
 const OTHERWISE: &str = "x.";
 
 /// True if a label can be written unchanged: it is an XML name, and does not look like a replacement.
-fn is_own(label: &str) -> bool {
+fn is_writable_label(label: &str) -> bool {
     is_name(label) && !label.starts_with(OTHERWISE)
 }
 
 /// The label itself if it can be written, otherwise a replacement; different labels get different replacements. A
 /// replacement never ends with a dot, since other formats do not allow that.
 fn name_of(label: &str) -> BlankNode {
-    if is_own(label) {
+    if is_writable_label(label) {
         return BlankNode::new_unchecked(label);
     }
     let mut name = OTHERWISE.to_owned();

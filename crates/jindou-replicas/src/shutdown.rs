@@ -18,13 +18,13 @@ const AT_ONCE: usize = 8;
 impl<A: Application, P: Peers> Driver<A, P> {
     /// Restores groups that the log has lost, and writes the newest group number into this server's entry, for servers
     /// that start later.
-    pub(crate) async fn end_well(&mut self) {
+    pub(crate) async fn shut_down(&mut self) {
         // Abort running tasks: a write of an older entry could overwrite the last one.
         self.tasks.abort_all();
         let end = tokio::time::Instant::now() + LAST_WORK;
         // Half of the time is reserved for the entry.
-        let written = tokio::time::timeout(LAST_WORK / 2, self.write_last_back()).await;
-        let noted = tokio::time::timeout_at(end, self.note_last()).await;
+        let written = tokio::time::timeout(LAST_WORK / 2, self.restore_lost_groups()).await;
+        let noted = tokio::time::timeout_at(end, self.write_final_entry()).await;
         for (what, done) in [
             ("looking for lost groups at the end", written.ok()),
             ("the last entry in servers/", noted.ok()),
@@ -41,16 +41,16 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     /// Restores the objects of lost groups after the newest base, as far as this server has them in memory.
-    async fn write_last_back(&mut self) -> Result<(), Failure> {
+    async fn restore_lost_groups(&mut self) -> Result<(), Failure> {
         let last = self.machine.committed();
         if !self.machine.may_write_back() {
             return Ok(());
         }
         let base = self.machine.newest_base().unwrap_or(0);
         let mut listing = self.bucket.list(self.epoch, base, true).await?;
-        let (useless, bucket) = (self.useless.clone(), self.bucket.clone());
-        useless
-            .leave_out(&bucket, self.epoch, &mut listing, true)
+        let (unusable_bases, bucket) = (self.unusable_bases.clone(), self.bucket.clone());
+        unusable_bases
+            .remove_from(&bucket, self.epoch, &mut listing, true)
             .await;
         let parsed = |text: &String| Name::parse(self.epoch, text);
         let base = listing
@@ -77,7 +77,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
         let mut groups = Vec::new();
         for number in lost {
-            groups.extend(self.turns.span(number, number).into_iter().flatten());
+            groups.extend(self.apply_queue.span(number, number).into_iter().flatten());
         }
         let puts = groups.into_iter().map(|group| {
             let (bucket, epoch) = (self.bucket.clone(), self.epoch);
@@ -103,9 +103,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     /// Writes the newest known group into this server's entry, unless the entry belongs to another process.
-    async fn note_last(&mut self) -> Result<(), Failure> {
+    async fn write_final_entry(&mut self) -> Result<(), Failure> {
         // Write the entry even if nothing has changed: an earlier write may not have completed.
-        self.me.newest = self.me.newest.max(self.machine.heard());
+        self.me.newest = self.me.newest.max(self.machine.newest_known());
         match self.bucket.entry_of(&self.me.name).await? {
             Some(there) if there.start != self.me.start => Ok(()),
             Some(_) | None => self.bucket.write_entry(&self.me).await,

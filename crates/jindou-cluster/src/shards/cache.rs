@@ -10,9 +10,9 @@ use jindou_model::{Charge, Direction, Error, Holder, MemoryBudget, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Limit in bytes for cached lists. If it is exceeded, all cached lists are dropped.
-const KEPT: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Limit for the number of keys whose edge counts are cached. If it is exceeded, all counts are dropped.
-const KEPT_DEGREES: usize = 1 << 16;
+const MAX_DEGREES: usize = 1 << 16;
 /// Estimated overhead in bytes of a cached list, for its name and hash table entry.
 const NAME: usize = 96;
 
@@ -69,7 +69,7 @@ struct TermCache {
 }
 
 /// Limit in bytes for cached terms. If it is exceeded, all terms are dropped.
-const KEPT_TERMS: usize = 8 << 20;
+const MAX_TERM_BYTES: usize = 8 << 20;
 
 impl TermCache {
     /// Caches the terms of these ids. `ends` are the ends of the terms in `bytes`; an unknown term is empty, and not
@@ -156,7 +156,7 @@ impl SessionCache {
     /// Caches a list. If the limit or the budget is exceeded, all other lists are dropped first.
     fn insert(&mut self, name: ListName, list: List) -> Result<()> {
         let bytes = list.len() * size_of::<(u32, u32)>() + NAME;
-        if self.bytes + bytes > KEPT || self.hold(self.bytes + bytes).is_err() {
+        if self.bytes + bytes > MAX_BYTES || self.hold(self.bytes + bytes).is_err() {
             self.forget();
             self.hold(bytes)?;
         }
@@ -192,12 +192,12 @@ impl<'s> Naming<'_, 's> {
 impl ShardSession {
     /// Charges the cache to a query's budget from now on. Later calls with another budget have no effect.
     pub(super) fn charge_kept(&self, memory: &MemoryBudget) {
-        let mut kept = lock(&self.kept);
-        if kept.charge.is_none() {
-            kept.charge = Some(Charge::new(Holder::Shards, memory));
-            let bytes = kept.bytes;
-            if kept.hold(bytes).is_err() {
-                kept.forget();
+        let mut cache = lock(&self.cache);
+        if cache.charge.is_none() {
+            cache.charge = Some(Charge::new(Holder::Shards, memory));
+            let bytes = cache.bytes;
+            if cache.hold(bytes).is_err() {
+                cache.forget();
             }
         }
     }
@@ -205,14 +205,14 @@ impl ShardSession {
     /// Charges this many bytes to the query until the returned charge is dropped. If the budget is exceeded, the query
     /// fails. `None` while the budget is not known.
     pub(super) fn charge_now(&self, bytes: u64) -> Option<Charge> {
-        let kept = lock(&self.kept);
-        let budget = kept.charge.as_ref()?.budget().clone();
-        drop(kept);
+        let cache = lock(&self.cache);
+        let budget = cache.charge.as_ref()?.budget().clone();
+        drop(cache);
         let mut charge = Charge::new(Holder::Shards, &budget);
         match charge.set(bytes) {
             Ok(()) => {}
-            Err(Error::Limit(limit)) => self.exceed(limit, false),
-            Err(Error::Busy(limit)) => self.exceed(limit, true),
+            Err(Error::Limit(limit)) => self.fail_memory(limit, false),
+            Err(Error::Busy(limit)) => self.fail_memory(limit, true),
             Err(e) => self.fail(self.own().number(), e.to_string()),
         }
         Some(charge)
@@ -258,12 +258,12 @@ impl ShardSession {
 
     /// Caches lists of other shards. If a single list exceeds the query's budget, the query fails.
     pub(super) fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
-        let mut kept = lock(&self.kept);
+        let mut cache = lock(&self.cache);
         for ((_, name), list) in group.iter().zip(lists) {
-            match kept.insert(*name, list) {
+            match cache.insert(*name, list) {
                 Ok(()) => {}
-                Err(Error::Limit(limit)) => return self.exceed(limit, false),
-                Err(Error::Busy(limit)) => return self.exceed(limit, true),
+                Err(Error::Limit(limit)) => return self.fail_memory(limit, false),
+                Err(Error::Busy(limit)) => return self.fail_memory(limit, true),
                 Err(e) => return self.fail(self.own().number(), e.to_string()),
             }
         }
@@ -272,8 +272,8 @@ impl ShardSession {
     /// Fetches the edge counts that are not cached, in one round. `of` may contain duplicates.
     pub(super) fn fetch_numbers(&self, of: &[FarKey]) {
         let mut wanted: Vec<FarKey> = {
-            let kept = lock(&self.kept);
-            let missing = of.iter().filter(|name| kept.degree(name).is_none());
+            let cache = lock(&self.cache);
+            let missing = of.iter().filter(|name| cache.degree(name).is_none());
             missing.copied().collect()
         };
         wanted.sort_unstable();
@@ -282,16 +282,16 @@ impl ShardSession {
     }
 
     /// Caches the edge counts of a vertex of another shard. `edges` must contain all of them.
-    pub(super) fn keep_counts(
+    pub(super) fn cache_counts(
         &self,
         shard: u32,
         id: u32,
         edges: impl Iterator<Item = (u32, [u64; 2])>,
     ) {
-        let mut kept = lock(&self.kept);
-        if kept.degrees.len() > KEPT_DEGREES {
-            kept.degrees = FxHashMap::default();
-            kept.counted = FxHashSet::default();
+        let mut cache = lock(&self.cache);
+        if cache.degrees.len() > MAX_DEGREES {
+            cache.degrees = FxHashMap::default();
+            cache.counted = FxHashSet::default();
         }
         for (name, numbers) in edges {
             let direction = match name & 1 {
@@ -304,9 +304,9 @@ impl ShardSession {
                 direction,
                 key: id,
             };
-            kept.degrees.insert(of, numbers);
+            cache.degrees.insert(of, numbers);
         }
-        kept.counted.insert(id);
+        cache.counted.insert(id);
     }
 
     /// Fetches terms of other shards that are neither local nor cached, in one round. `ids` are pairs of shard and id,
@@ -314,8 +314,8 @@ impl ShardSession {
     pub(super) fn fetch_missing_terms(&self, ids: &[(u32, u32)]) {
         let here = self.own();
         let mut far: Vec<(u32, u32)> = {
-            let kept = lock(&self.kept);
-            let missing = |of: &&(u32, u32)| kept.term(of.1).is_none() && !here.has_term(of.1);
+            let cache = lock(&self.cache);
+            let missing = |of: &&(u32, u32)| cache.term(of.1).is_none() && !here.has_term(of.1);
             ids.iter().filter(missing).copied().collect()
         };
         far.sort_unstable();
@@ -327,23 +327,23 @@ impl ShardSession {
         };
         let requests: Vec<(u32, ShardRequest)> = groups.iter().map(request).collect();
         let replies = self.ask(&requests);
-        let mut guard = lock(&self.kept);
-        let kept = &mut *guard;
-        let terms = &mut kept.terms;
-        if terms.bytes.len() > KEPT_TERMS {
+        let mut guard = lock(&self.cache);
+        let cache = &mut *guard;
+        let terms = &mut cache.terms;
+        if terms.bytes.len() > MAX_TERM_BYTES {
             terms.forget();
         }
         for (group, reply) in groups.into_iter().zip(replies) {
             let Reply::Terms { ends, bytes } = reply else {
-                self.unfit(group[0].0);
+                self.fail_invalid_reply(group[0].0);
                 return;
             };
             if !terms.insert(group.iter().map(|g| g.1), &ends, &bytes) {
-                self.unfit(group[0].0);
+                self.fail_invalid_reply(group[0].0);
                 return;
             }
         }
-        kept.charge_terms();
+        cache.charge_terms();
     }
 
     /// Caches terms that a shard sent without a request. They are ignored if an id does not belong to that shard.
@@ -353,19 +353,19 @@ impl ShardSession {
         if !ids.iter().all(owns) || ends.len() != ids.len() {
             return;
         }
-        let mut kept = lock(&self.kept);
-        if kept.terms.bytes.len() > KEPT_TERMS {
-            kept.terms.forget();
+        let mut cache = lock(&self.cache);
+        if cache.terms.bytes.len() > MAX_TERM_BYTES {
+            cache.terms.forget();
         }
         // Terms that cannot be cached are requested later.
-        let _ = kept.terms.insert(ids.iter().copied(), ends, bytes);
-        kept.charge_terms();
+        let _ = cache.terms.insert(ids.iter().copied(), ends, bytes);
+        cache.charge_terms();
     }
 
     /// The edge counts of a key of another shard, in the default graph and in named graphs: from the cache, or
     /// requested. Zeros if the request fails.
-    pub(super) fn number_of_edges(&self, name: FarKey) -> [u64; 2] {
-        if let Some(known) = lock(&self.kept).degree(&name) {
+    pub(super) fn edge_counts(&self, name: FarKey) -> [u64; 2] {
+        if let Some(known) = lock(&self.cache).degree(&name) {
             return known;
         }
         let found = self.ask_degrees(&[name]);
@@ -396,19 +396,19 @@ impl ShardSession {
                     all.extend(default.into_iter().zip(named).map(|(d, n)| [d, n]));
                 }
                 _ => {
-                    self.unfit(group[0].shard);
+                    self.fail_invalid_reply(group[0].shard);
                     return all;
                 }
             }
         }
-        let mut kept = lock(&self.kept);
-        if kept.degrees.len() + all.len() > KEPT_DEGREES {
-            kept.degrees = FxHashMap::default();
-            kept.counted = FxHashSet::default();
+        let mut cache = lock(&self.cache);
+        if cache.degrees.len() + all.len() > MAX_DEGREES {
+            cache.degrees = FxHashMap::default();
+            cache.counted = FxHashSet::default();
         }
-        if all.len() <= KEPT_DEGREES {
+        if all.len() <= MAX_DEGREES {
             let named = wanted.iter().copied().zip(all.iter().copied());
-            kept.degrees.extend(named);
+            cache.degrees.extend(named);
         }
         all
     }
