@@ -50,7 +50,19 @@ impl ShardFolder {
         let bases = self.bases_of(snapshot, &cluster)?;
         let files = Opened::files(&self.dir, &self.held(), &cluster)?;
         let (progress, files) = (Progress::default(), files.of(&self.dir));
-        let merge = ShardMerge::write(&files, snapshot, &bases, open.plan, &self.merge, &progress)?;
+        let write =
+            || ShardMerge::write(&files, snapshot, &bases, open.plan, &self.merge, &progress);
+        let merge = loop {
+            match write() {
+                // No server that holds the shard is connected, as after a start, or all its holders are down. The merge
+                // is the same whenever it is made.
+                Err(Error::Shard { .. }) => {
+                    self.stop.check()?;
+                    std::thread::sleep(POLL);
+                }
+                written => break written?,
+            }
+        };
         let own = merge
             .results()
             .map(|(s, r)| (s, r.clone()))
