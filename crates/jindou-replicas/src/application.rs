@@ -46,8 +46,8 @@ pub trait Application: Send + Sync + 'static {
 
     /// Prepares the evaluation of several updates that follow one another, of which the first is on `head`: for requests
     /// to other processes that can be made together.
-    fn prefetch(&self, head: &Self::Snapshot, bodies: &[Blob]) {
-        let _ = (head, bodies);
+    fn prefetch(&self, head: &Self::Snapshot, bodies: &[Blob], cancel: &CancelToken) {
+        let _ = (head, bodies, cancel);
     }
 
     /// Applies another server's group to a snapshot.

@@ -20,7 +20,7 @@ const WRITER_FIRST: Duration = Duration::from_secs(2);
 pub struct HeldBases {
     /// The newest base that is committed; queries read it that begin now.
     committed: u64,
-    /// HeldBases that were replaced: since when, and since when no server reads them or older ones.
+    /// Bases that were replaced: since when, and since when no server reads them or older ones.
     replaced: BTreeMap<u64, (Time, Option<Time>)>,
     /// A base that is not committed, and since when each shard of it has a holder.
     complete: Option<(u64, Time)>,

@@ -167,7 +167,8 @@ fn work<A: Application>(
             waiting.extend(jobs.try_iter());
             if !waiting.is_empty() {
                 let bodies = iter::once(&job).chain(&waiting);
-                store.prefetch(&on, &bodies.map(|job| job.body.clone()).collect::<Vec<_>>());
+                let bodies: Vec<Blob> = bodies.map(|job| job.body.clone()).collect();
+                store.prefetch(&on, &bodies, &job.cancel);
             }
         }
         let evaluate = || Ok(store.evaluate(&on, job.key, &job.body, &job.cancel));

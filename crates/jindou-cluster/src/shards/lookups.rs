@@ -1,5 +1,5 @@
 //! Answers of other shards that updates need: the ids of terms, and whether edges exist. They are about one base, which
-//! never changes, so they are shared by all queries and updates over it.
+//! never changes, so all updates over it share them.
 
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::FarKey;
@@ -10,6 +10,8 @@ use std::sync::Mutex;
 
 /// Bytes of answers after which all are dropped.
 const MOST: usize = 16 << 20;
+/// Number of answers to one request beyond which none is kept: bulk updates hardly ask for the same again.
+const FEW: usize = 1 << 14;
 /// Approximate bytes of an entry, without a term's text.
 const ENTRY: usize = 64;
 
@@ -67,7 +69,7 @@ impl Lookups {
     pub(super) fn keep_ids(&self, terms: &[&[u8]], ids: &[u32], places: &[usize]) {
         let bytes = |&at: &usize| terms[at].len() + ENTRY;
         let more = places.iter().map(bytes).sum::<usize>();
-        if more > MOST / 2 {
+        if places.len() > FEW || more > MOST / 2 {
             return;
         }
         let mut answers = lock(&self.0);
@@ -98,6 +100,9 @@ impl Lookups {
 
     /// Keeps which edges exist.
     pub(super) fn keep_edges(&self, edges: &[TestedEdge<'_>], there: &[bool]) {
+        if edges.len() > FEW {
+            return;
+        }
         let mut answers = lock(&self.0);
         answers.make_room(edges.len() * ENTRY);
         for &(of, neighbour, scope, at) in edges {

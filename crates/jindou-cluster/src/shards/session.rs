@@ -3,7 +3,7 @@
 mod terms;
 
 use super::cache::{ListName, SessionCache};
-use super::{Reply, RequestGraphs, ShardClient, ShardRequest};
+use super::{Lookups, Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_graph::Graph;
 use jindou_graph::ObjectTerms;
 use jindou_graph::segment::GraphScope;
@@ -22,9 +22,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// Answers to at most this many tests of edges are kept beyond the query: updates test few, steps of large queries many.
-const CACHED_TESTS: usize = 1 << 13;
 
 /// The reason why a session no longer reads.
 #[derive(Clone)]
@@ -49,6 +46,8 @@ pub struct ShardSession {
     /// The query's token, without the objects that it watches, since this session may be one of them.
     cancel: Mutex<CancelToken>,
     pub(super) cache: Mutex<SessionCache>,
+    /// True while answers are shared with other sessions ([`OtherShards::share_lookups`]).
+    shares_lookups: AtomicBool,
     /// Sets of graphs, by their numbers.
     pub(super) sets: Mutex<Vec<Vec<u32>>>,
     rounds: AtomicU64,
@@ -89,6 +88,7 @@ impl ShardSession {
             failure: Mutex::new(None),
             cancel: Mutex::default(),
             cache: Mutex::default(),
+            shares_lookups: AtomicBool::new(false),
             sets: Mutex::default(),
             rounds: AtomicU64::new(0),
             messages: AtomicU64::new(0),
@@ -226,6 +226,12 @@ impl ShardSession {
         let requests: Vec<(u32, ShardRequest)> = others.map(|s| (s, request.clone())).collect();
         let shards = requests.iter().map(|r| r.0);
         shards.zip(self.ask(&requests)).collect()
+    }
+
+    /// The answers that sessions share, if this one shares its answers now.
+    fn lookups(&self) -> Option<&Lookups> {
+        let shares = self.shares_lookups.load(Ordering::Relaxed);
+        self.client.lookups().filter(|_| shares)
     }
 
     /// Appends a cached term of another shard; returns false if the term is not cached.
@@ -416,6 +422,10 @@ impl OtherShards for ShardSession {
         self.charge_kept(memory);
     }
 
+    fn share_lookups(&self, shares: bool) {
+        self.shares_lookups.store(shares, Ordering::Relaxed);
+    }
+
     fn traffic(&self) -> Traffic {
         Traffic {
             rounds: self.rounds.load(Ordering::Relaxed),
@@ -496,11 +506,7 @@ impl OtherShards for ShardSession {
     }
 
     fn contains_many(&self, edges: &[(FarKey, u32, GraphScope<'_>, usize)], there: &mut [bool]) {
-        let lookups = self
-            .client
-            .lookups()
-            .filter(|_| edges.len() <= CACHED_TESTS);
-        let Some(lookups) = lookups else {
+        let Some(lookups) = self.lookups() else {
             return self.ask_edges(edges, there);
         };
         let unknown = lookups.fill_edges(edges, there);

@@ -84,6 +84,10 @@ pub trait OtherShards: TermSource + Watch {
     /// Charges cached data to a query's memory budget from now on. Later calls with another budget have no effect.
     fn charge_to(&self, memory: &MemoryBudget);
 
+    /// From now on, [`Self::contains_many`] and lookups of terms use answers to earlier updates over the same base, and
+    /// keep theirs for later ones; or no more. For net effects of updates: queries ask for too many edges.
+    fn share_lookups(&self, shares: bool);
+
     /// Counts of the requests so far.
     fn traffic(&self) -> Traffic;
 
@@ -115,7 +119,7 @@ pub trait OtherShards: TermSource + Watch {
 
     /// Appends the neighbours, each once, of distinct keys of one predicate in one direction to `more`, in few round
     /// trips. Returns the range of each key's list; `[1, 0]` for lists that did not fit into
-    /// [`MAX_APPENDED`](super::MOST_LAID) ids. Neighbours outside the half-open interval in `within` may be missing.
+    /// [`MAX_APPENDED`](super::MAX_APPENDED) ids. Neighbours outside the half-open interval in `within` may be missing.
     fn append_lists(
         &self,
         keys: &[FarKey],
@@ -229,6 +233,11 @@ impl Sharded {
     /// As [`OtherShards::charge_to`].
     pub fn charge_to(&self, memory: &MemoryBudget) {
         self.others.charge_to(memory);
+    }
+
+    /// As [`OtherShards::share_lookups`].
+    pub fn share_lookups(&self, shares: bool) {
+        self.others.share_lookups(shares);
     }
 
     /// As [`OtherShards::traffic`].

@@ -71,9 +71,10 @@ impl Snapshot {
     /// # Errors
     /// Those of `cancel`, and [`Error::Shard`] for a shard that does not answer.
     pub fn prefetch(&self, transactions: &[Changes], cancel: &CancelToken) -> Result<()> {
-        if self.as_sharded().is_none() {
+        let Some(sharded) = self.as_sharded() else {
             return Ok(());
-        }
+        };
+        sharded.share_lookups(true);
         let all = |changes: &'_ Changes| 0..changes.term_count();
         let terms = transactions.iter().flat_map(|c| all(c).map(|n| c.term(n)));
         let mut ids = Vec::new();
@@ -108,11 +109,13 @@ impl NetChanges {
         cancel: &CancelToken,
     ) -> Result<Self> {
         // One thread: parts on several threads would take several rounds.
-        let threads = if snapshot.as_sharded().is_some() {
-            1
-        } else {
-            threads
+        let threads = snapshot.as_sharded().map_or(threads, |_| 1);
+        let share = |shares| {
+            if let Some(sharded) = snapshot.as_sharded() {
+                sharded.share_lookups(shares);
+            }
         };
+        share(true);
         let mut ids = Vec::with_capacity(changes.term_count() as usize);
         for part in in_parts(changes.term_count() as usize, threads, |range| {
             lookup(snapshot, changes, range, cancel)
@@ -132,6 +135,7 @@ impl NetChanges {
         }) {
             there.extend(part?);
         }
+        share(false);
         snapshot.check_shards()?;
 
         // New terms get ids in the order in which the changes name them, so the order of quads is preserved.

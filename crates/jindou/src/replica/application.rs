@@ -218,11 +218,12 @@ const PREFETCHED: usize = 1 << 16;
 
 impl Store {
     /// Requests what other shards know about the terms and quads that several small changes name.
-    fn prefetch_named(&self, head: &Snapshot, bodies: &[Blob]) -> Result<()> {
+    fn prefetch_named(&self, head: &Snapshot, bodies: &[Blob], cancel: &CancelToken) -> Result<()> {
         let (true, Some(db)) = (head.as_sharded().is_some(), self.database()) else {
             return Ok(());
         };
         let head = head.for_new_query();
+        head.begin(cancel);
         let mut all = Vec::with_capacity(bodies.len());
         for body in bodies.iter().filter(|body| body.len() <= PREFETCHED) {
             let Ok((SentChange::Change(change), asked)) = request::read(body) else {
@@ -230,10 +231,10 @@ impl Store {
             };
             let options = asked.options(&self.0.options);
             let options = &db.inner.runtime.settle_update(&options);
-            let cancel = options.token();
-            all.extend(Database::named_quads(&head, change, options, &cancel));
+            let limited = options.token();
+            all.extend(Database::named_quads(&head, change, options, &limited));
         }
-        head.prefetch(&all, &CancelToken::new())
+        head.prefetch(&all, cancel)
     }
 }
 
@@ -294,9 +295,9 @@ impl Application for Store {
         }
     }
 
-    fn prefetch(&self, head: &Snapshot, bodies: &[Blob]) {
+    fn prefetch(&self, head: &Snapshot, bodies: &[Blob], cancel: &CancelToken) {
         // A failure is reported by the evaluation that meets it, too.
-        let _ = guarded(|| self.prefetch_named(head, bodies));
+        let _ = guarded(|| self.prefetch_named(head, bodies, cancel));
     }
 
     fn apply(&self, head: &Snapshot, group: &Group) -> io::Result<Snapshot> {

@@ -13,5 +13,7 @@ mod queries;
 mod replicas;
 #[cfg(feature = "replicas")]
 mod shard_servers;
+#[cfg(feature = "replicas")]
+mod shard_updates;
 mod storage;
 mod updates;

@@ -59,7 +59,7 @@ fn copy(from: &Path, to: &Path) {
 impl Servers {
     /// Loads a store in shards with blocks of one id, and starts `count` servers, each of which has the files of its
     /// shards alone.
-    fn start(text: &str, shards: u32, count: u32, replicas: u32) -> Self {
+    pub(crate) fn start(text: &str, shards: u32, count: u32, replicas: u32) -> Self {
         Self::start_with(text, [shards, count, replicas], ServerOptions::default())
     }
 
@@ -130,7 +130,7 @@ impl Servers {
     }
 
     /// A server that has received its shards and the groups since.
-    fn joined(&self, number: u32, shards: HeldShards) -> Database {
+    pub(crate) fn joined(&self, number: u32, shards: HeldShards) -> Database {
         let server = self.again(number, &shards);
         let replica = server.replica().unwrap();
         let is_ready = replica.wait_until_ready(Duration::from_secs(60));
@@ -144,15 +144,15 @@ impl Servers {
         server
     }
 
-    fn of(&self, number: usize) -> &Database {
+    pub(crate) fn of(&self, number: usize) -> &Database {
         self.open[number].as_ref().unwrap()
     }
 
-    fn stop(&mut self, number: usize) {
+    pub(crate) fn stop(&mut self, number: usize) {
         self.open[number] = None;
     }
 
-    fn start_again(&mut self, number: usize) {
+    pub(crate) fn start_again(&mut self, number: usize) {
         self.open[number] = Some(self.again(number as u32, &HeldShards::InFolder));
     }
 
@@ -539,77 +539,6 @@ fn a_base_is_kept_while_a_query_reads_it_and_no_longer_than_allowed() {
 }
 
 /// A server that has one of two shards of one base.
-/// Messages with requests that the servers sent one another.
-fn messages(servers: &Servers) -> u64 {
-    let of = |server: &Database| server.replica().unwrap().shard_figures();
-    let all = servers.all().flat_map(of);
-    all.map(|figures| figures.asked.requests).sum()
-}
-
-/// Updates that wait look terms and quads of other shards up together, and what is known of a base is not asked again.
-#[test]
-fn updates_share_their_lookups() {
-    let mut text = String::new();
-    for n in 0..100 {
-        let _ = writeln!(text, "<http://e/v{n}> <http://e/p> <http://e/v{}> .", n * 7);
-    }
-    let oracle = Database::in_memory_from(&turtle(&text), &UpdateOptions::default()).unwrap();
-    let servers = Servers::start(&text, 6, 3, 1);
-    // One removes an edge and adds others, the other one reverses that.
-    let updates = |client: u32| {
-        let quads = [
-            format!(
-                "<http://e/v{client}> <http://e/p> <http://e/v{}>",
-                client * 7
-            ),
-            format!("<http://e/v{client}> <http://e/p> <http://e/new{client}>"),
-            format!("GRAPH <http://e/v1> {{ <http://e/v{client}> <http://e/p> {client} }}"),
-        ];
-        let [old, new, graph] = quads;
-        [
-            format!("DELETE DATA {{ {old} }} ; INSERT DATA {{ {new} . {graph} }}"),
-            format!("INSERT DATA {{ {old} }} ; DELETE DATA {{ {new} . {graph} }}"),
-        ]
-    };
-    let round = |which: usize| {
-        let before = messages(&servers);
-        std::thread::scope(|scope| {
-            for client in 0..32 {
-                let server = servers.of(client % 3);
-                let updates = &updates;
-                scope.spawn(move || {
-                    let update = &updates(client as u32)[which];
-                    server.update(update, &UpdateOptions::default()).unwrap()
-                });
-            }
-        });
-        messages(&servers) - before
-    };
-    let updated = |which: usize| {
-        for client in 0..32 {
-            let update = &updates(client)[which];
-            oracle.update(update, &UpdateOptions::default()).unwrap();
-        }
-        for server in servers.all() {
-            assert_eq!(replicas::quads(server), replicas::quads(&oracle));
-        }
-    };
-    println!("{} messages for 32 updates at once", round(0));
-    updated(0);
-    // Once the server that evaluates them knows all answers, it asks no more; another one may take over meanwhile.
-    for _ in 0..5 {
-        let sent = [1, 0].map(|which| {
-            let sent = round(which);
-            updated(which);
-            sent
-        });
-        if sent == [0, 0] {
-            return;
-        }
-    }
-    panic!("lookups are repeated");
-}
-
 #[test]
 fn requests_for_what_a_server_does_not_have_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use jindou_model::{FIRST_TAIL_ID, NO_VERTEX};
 
 /// Largest number of ids whose terms are requested in one message.
 const TERMS: usize = 1 << 16;
-/// A lookup of at most this many terms is assumed to be for a query's constants, so that their edges are counted as
+/// A query's lookup of at most this many terms is assumed to be for a query's constants, so that their edges are counted as
 /// well.
 const CONSTANTS: usize = 16;
 
@@ -18,7 +18,7 @@ impl TermSource for ShardSession {
         let mut missing: Vec<usize> = (0..terms.len())
             .filter(|i| out[from + i] == NO_VERTEX)
             .collect();
-        let lookups = self.client.lookups();
+        let lookups = self.lookups();
         if let Some(lookups) = lookups {
             lookups.fill_ids(terms, &mut out[from..], &mut missing);
         }
@@ -28,7 +28,7 @@ impl TermSource for ShardSession {
                 bytes.extend_from_slice(terms[i]);
                 ends.push(bytes.len() as u32);
             }
-            let few = terms.len() <= CONSTANTS;
+            let few = terms.len() <= CONSTANTS && lookups.is_none();
             let request = match few {
                 true => ShardRequest::Find { ends, bytes },
                 false => ShardRequest::Lookup { ends, bytes },

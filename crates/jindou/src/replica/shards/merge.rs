@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Interval at which a merge polls for the results of other servers.
 const POLL: Duration = Duration::from_millis(20);
+/// Shortest time between two attempts to write a merge.
+const RETRY: Duration = Duration::from_secs(1);
 /// Longest time for which applying the log waits for this server's files of a committed merge.
 const OWN_FILES: Duration = Duration::from_secs(3600);
 
@@ -54,12 +56,8 @@ impl ShardFolder {
             || ShardMerge::write(&files, snapshot, &bases, open.plan, &self.merge, &progress);
         let merge = loop {
             match write() {
-                // No server that holds the shard is connected, as after a start, or all its holders are down. The merge
-                // is the same whenever it is made.
-                Err(Error::Shard { .. }) => {
-                    self.stop.check()?;
-                    std::thread::sleep(POLL);
-                }
+                // The merge is the same whenever it is made.
+                Err(error @ Error::Shard { .. }) => self.wait_for_holders(&error)?,
                 written => break written?,
             }
         };
@@ -84,6 +82,29 @@ impl ShardFolder {
         let mut state = self.state();
         state.report = merging.report().clone();
         state.done = Some((Arc::new(merging), others));
+        Ok(())
+    }
+
+    /// Waits after a failure to read another shard: some time, and until each shard has a connected holder. There may be
+    /// none just after a start, or while all holders are down.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if the server stops.
+    fn wait_for_holders(&self, error: &Error) -> Result<()> {
+        (self.report)(&format!(
+            "{error}; the merge here waits for a server that holds it"
+        ));
+        let begun = Instant::now();
+        let lacks_holder = || {
+            self.members
+                .figures()
+                .iter()
+                .any(|shard| shard.holders == 0)
+        };
+        while begun.elapsed() < RETRY || lacks_holder() {
+            self.stop.check()?;
+            std::thread::sleep(POLL);
+        }
         Ok(())
     }
 
