@@ -106,6 +106,14 @@ pub trait Application: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Starts a merge by all servers of a sharded store, and waits until it is committed.
+    ///
+    /// # Errors
+    /// If the merge failed here, or could not be started.
+    fn merge_everywhere(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Last group in the base of a merge by all servers that was committed since the last call; `None` if no merge was.
     fn committed_merge(&self) -> Option<u64> {
         None

@@ -7,6 +7,7 @@ use crate::driver::{Done, Driver, Stopped};
 use crate::evaluations::Evaluations;
 use crate::machine::{Base, Blob, Evaluation, Event, Group, RequestKey, Time};
 use crate::peers::Peers;
+use crate::uploads::AGAIN;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -310,17 +311,24 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Starts this server's part of a merge by all servers, in the background.
+    /// Starts this server's part of a merge by all servers, in the background. An attempt that fails is repeated, since the
+    /// cause may be a full disk.
     fn merge(&mut self, number: u64, snapshot: A::Snapshot) {
         let (base, store) = (self.machine.base(number), self.store.clone());
         self.spawn(async move {
-            let work = move || store.merge(&base, &snapshot);
-            let failed = match tokio::task::spawn_blocking(work).await {
-                Ok(Ok(())) => return None,
-                Ok(Err(e)) => e.to_string(),
-                Err(e) => e.to_string(),
-            };
-            Some(Done::Report(Report::Disk(failed)))
+            let mut pause = AGAIN.0;
+            loop {
+                let (of, base, snapshot) = (store.clone(), base.clone(), snapshot.clone());
+                let merge = move || of.merge(&base, &snapshot);
+                let failed = match tokio::task::spawn_blocking(merge).await {
+                    Ok(Ok(())) => return None,
+                    Ok(Err(e)) => e.to_string(),
+                    Err(e) => e.to_string(),
+                };
+                store.report(Report::Disk(failed));
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(AGAIN.1);
+            }
         });
     }
 

@@ -69,7 +69,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Restores the object of a group that the log has lost. If the group is no longer in memory, saves and uploads the
+    /// Restores the object of a group that the log has lost. If the group is no longer in memory, merges and uploads the
     /// store, which contains that group.
     pub(crate) fn write_back(&mut self, number: u64) {
         let Some(group) = self
@@ -78,8 +78,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             .and_then(|mut all| all.pop())
         else {
             if !self.saving {
-                self.upload_saved = true;
-                self.save(None);
+                self.merge_for_upload();
             }
             return;
         };
@@ -93,6 +92,21 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 Put::Failed(failure) => Report::Bucket("writing a lost group back", failure),
             };
             Some(Done::Report(report))
+        });
+    }
+
+    /// Merges the store, so that a new base is uploaded.
+    fn merge_for_upload(&mut self) {
+        if self.store.shards().is_empty() {
+            self.upload_saved = true;
+            return self.save(None);
+        }
+        self.saving = true;
+        let store = self.store.clone();
+        self.spawn(async move {
+            let merged = tokio::task::spawn_blocking(move || store.merge_everywhere()).await;
+            let merged = merged.map_err(std::io::Error::other).flatten();
+            Some(Done::MergedEverywhere(merged))
         });
     }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest and longest delay before a failed upload is repeated.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+/// Shortest and longest delay before a failed upload or merge is repeated.
+pub(crate) const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
 /// A base to upload, and its files once they are open. A repeated attempt uses the same content, so that parts uploaded
 /// by the first attempt are found under their names.

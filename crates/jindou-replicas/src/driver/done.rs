@@ -32,6 +32,7 @@ pub(crate) enum Done<S> {
         std::io::Result<()>,
         Option<oneshot::Sender<Option<u64>>>,
     ),
+    MergedEverywhere(std::io::Result<()>),
     Rebased(std::io::Result<Vec<S>>),
     Servers(Result<Vec<ServerEntry>, Failure>),
     /// The write of this server's entry in `servers/` has ended, successfully or not.
@@ -62,6 +63,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.run_tasks()?;
             }
             Done::Applied(applied, publish) => self.applied(applied, publish)?,
+            Done::MergedEverywhere(merged) => {
+                self.saving = false;
+                if let Err(e) = merged {
+                    self.store.report(Report::Disk(e.to_string()));
+                }
+            }
             Done::Rebased(rebased) => self.rebased(rebased)?,
             Done::Downloaded(base, snapshot) => self.enqueue(ApplyTask::Install(base, snapshot))?,
             Done::Uploaded(number) => self.uploaded(number),

@@ -359,6 +359,14 @@ impl Application for Store {
         self.0.folder.shard_files(number).map_err(io::Error::other)
     }
 
+    fn merge_everywhere(&self) -> io::Result<()> {
+        match self.database() {
+            Some(db) => db.replica().map_or(Ok(()), |r| r.merge_everywhere(&db)),
+            None => Ok(()),
+        }
+        .map_err(io::Error::other)
+    }
+
     fn committed_merge(&self) -> Option<u64> {
         self.0.folder.committed_merge()
     }

@@ -169,7 +169,7 @@ impl Replica {
     ///
     /// # Errors
     /// [`Error::Conflict`]; [`Error::External`] with the reason why the merge failed on this server.
-    fn merge_everywhere(&self, db: &Database) -> Result<()> {
+    pub(super) fn merge_everywhere(&self, db: &Database) -> Result<()> {
         let snapshot = db.inner.writer.published();
         let base = snapshot.base().number();
         if snapshot.edit_count() == 0 {

@@ -110,7 +110,7 @@ impl Servers {
         servers
     }
 
-    fn folder(&self, number: u32) -> PathBuf {
+    pub(crate) fn folder(&self, number: u32) -> PathBuf {
         self.dir.path().join(format!("server-{number}"))
     }
 

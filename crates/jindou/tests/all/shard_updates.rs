@@ -4,8 +4,10 @@ use crate::replicas::{self, turtle};
 use crate::shard_servers::Servers;
 use jindou::replica::HeldShards;
 use jindou::{Database, MergeOptions, Progress, UpdateOptions};
+use jindou_store::directory::NEXT_MANIFEST;
+use jindou_store::shard::shard_folder;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Messages with requests that the servers sent one another.
 fn messages(servers: &Servers) -> u64 {
@@ -106,4 +108,39 @@ fn a_merge_waits_for_holders() {
             assert_eq!(replicas::quads(server), replicas::quads(&oracle));
         }
     });
+}
+
+/// A merge that one server's disk refuses is tried again there. Until then the old base is used.
+#[test]
+fn a_merge_is_tried_again_until_the_disk_takes_it() {
+    let text = "<http://e/a> <http://e/p> <http://e/b> . <http://e/b> <http://e/p> <http://e/c> .";
+    let insert = "INSERT DATA { <http://e/b> <http://e/q> <http://e/a> , <http://e/d> }";
+    let oracle = Database::in_memory_from(&turtle(text), &UpdateOptions::default()).unwrap();
+    let servers = Servers::start(text, 6, 3, 2);
+    for store in [servers.of(0), &oracle] {
+        store.update(insert, &UpdateOptions::default()).unwrap();
+    }
+    // The file that completes the merge cannot be put in place.
+    let obstacle = servers.folder(0).join(shard_folder(0)).join(NEXT_MANIFEST);
+    std::fs::create_dir(&obstacle).unwrap();
+    let (options, progress) = (MergeOptions::default(), Progress::default());
+    let refused = servers.of(0).merge(&options, &progress).unwrap_err();
+    assert!(refused.to_string().contains(NEXT_MANIFEST), "{refused}");
+    let agree = || {
+        for server in servers.all() {
+            assert!(server.replica().unwrap().ended().is_none());
+            assert_eq!(replicas::quads(server), replicas::quads(&oracle));
+        }
+    };
+    agree();
+    std::fs::remove_dir(&obstacle).unwrap();
+    let begun = Instant::now();
+    while servers
+        .all()
+        .any(|server| server.snapshot().base().number() == 0)
+    {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not merged");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    agree();
 }

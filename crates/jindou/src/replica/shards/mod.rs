@@ -92,7 +92,7 @@ struct State {
     committed: Option<MergeCommitted>,
     /// Report of the last merge on this server.
     report: MergeReport,
-    /// Reason why the last merge failed on this server.
+    /// Reason why the last merge failed on this server, if that lasts.
     failed: Option<String>,
 }
 
@@ -391,7 +391,10 @@ impl LogFolder for ShardFolder {
         }
         self.state().failed = None;
         let written = self.write_base(contained, snapshot);
-        if let Err(e) = &written {
+        // The merge is tried again: a disk that was full may have room then. Other failures last.
+        if let Err(e) = &written
+            && !matches!(e, Error::Io { .. })
+        {
             self.state().failed = Some(e.to_string());
         }
         self.changed.notify_all();
