@@ -83,7 +83,12 @@ struct PatternParser {
     lines: bool,
     /// The variants of each character that has some, once it was found: a set takes hundreds of bytes.
     cased: BTreeMap<char, Arc<ClassUnicode>>,
+    /// Sum of the ranges of all sets.
+    ranges: usize,
 }
+
+/// Largest sum of the ranges of a pattern's sets. A pattern with a tenth of it exceeds the largest compiled size.
+const RANGES: usize = 1 << 17;
 
 /// Parses a pattern.
 pub(super) fn parse(pattern: &str, flags: Flags) -> Result<ParsedPattern, Error> {
@@ -97,6 +102,7 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<ParsedPattern, Error>
         refers: false,
         lines: false,
         cased: BTreeMap::new(),
+        ranges: 0,
     };
     let root = if flags.quote {
         let text = std::mem::take(&mut parser.text);
@@ -213,6 +219,12 @@ impl PatternParser {
             && c != ')'
         {
             let atom = self.atom(c)?;
+            if let RegexNode::Set(set) = &atom {
+                self.ranges += set.get().ranges().len();
+                if self.ranges > RANGES {
+                    return Err(Error::too_large());
+                }
+            }
             pieces.push(self.quantified(atom)?);
         }
         Ok(match pieces.len() {

@@ -102,6 +102,7 @@ fn what_is_too_large_is_refused_before_it_takes_memory() {
             .replace("}{", "}){")
             .replacen('a', "(?:(?:a", 1),
         "\\p{L}".repeat(10_000),
+        "[\\w-]".repeat(10_000),
         "\\w{1000}".repeat(100),
         "(a{1000}b{1000}){1000}\\1".into(),
         "(((a{1000}){1000}){1000})\\1".into(),
