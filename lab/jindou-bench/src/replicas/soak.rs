@@ -2,7 +2,7 @@
 //! times. Files, memory and log must not grow: the terms that no quad uses any more give their ids to new ones.
 
 use super::client::{Client, Request};
-use super::servers::{Place, Server, wrong};
+use super::servers::{Place, Server, turtle, wrong};
 use crate::args::replicas::ReplicasSoak;
 use jindou::{Error, Result};
 use std::fmt::Write;
@@ -179,7 +179,7 @@ pub fn run(a: &ReplicasSoak) -> Result<ExitCode> {
             values(0).trim_end_matches(';')
         );
     }
-    place.load("one", &data)?;
+    place.load_log(&turtle(&data)?)?;
     let more = ["--merge", "off", "--keep", "1m"].map(str::to_owned);
     let servers = place.replicas(a.setup.servers, &more)?;
     let clients = servers.iter().map(|s| s.client(LIMIT)).collect();

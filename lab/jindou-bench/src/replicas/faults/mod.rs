@@ -263,7 +263,15 @@ fn isolated_fault(
         shared.log_moves.fetch_add(1, Ordering::SeqCst);
     }
     let ends: BTreeSet<usize> = links.iter().flat_map(|&(from, to)| [from, to]).collect();
-    ends.iter().for_each(|&end| shared.contact_changes(end));
+    // With some shards alone, a server that is cut off can answer no query.
+    let is_away = matches!(kind, Kind::CutServer | Kind::CutWriter) && place.shards.is_some();
+    let change_contact = || {
+        ends.iter().for_each(|&end| shared.contact_changes(end));
+        if is_away {
+            shared.goes(i);
+        }
+    };
+    change_contact();
     for &(from, to) in &links {
         isolated.network.cut(from, to)?;
     }
@@ -280,7 +288,7 @@ fn isolated_fault(
     if !links.is_empty() {
         // Until the servers have found one another.
         std::thread::sleep(FOUND_OUT);
-        ends.iter().for_each(|&end| shared.contact_changes(end));
+        change_contact();
     }
     if kind == Kind::FullLog {
         shared.log_moves.fetch_add(1, Ordering::SeqCst);
