@@ -57,7 +57,7 @@ impl GpuStep {
 /// The profile of a plan. Kernels' times are measured only on request, rows always.
 #[derive(Clone, Debug, Default)]
 pub struct GpuProfile {
-    /// The device.
+    /// Name of the device.
     pub device: String,
     /// The device steps in order. The conditions of a plan's step are device steps of their own.
     pub steps: Vec<GpuStep>,

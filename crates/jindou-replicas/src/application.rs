@@ -8,8 +8,8 @@ use std::io;
 use std::sync::Arc;
 
 /// A store that follows a log. Snapshots are immutable. The driver keeps the published snapshot, the head, and the
-/// snapshots between them; it drops the latter two when the head is rolled back. All methods are called on threads that
-/// may block.
+/// snapshots between them; it drops the latter two when the head is rolled back. Methods are called on threads that
+/// may block, except those that are marked as called by the driver's event loop, which must not take long.
 pub trait Application: Send + Sync + 'static {
     /// A snapshot of the store; cheap to clone.
     type Snapshot: Clone + Send + Sync + 'static;
@@ -20,8 +20,8 @@ pub trait Application: Send + Sync + 'static {
     /// If a store exists and cannot be opened.
     fn open(&self) -> io::Result<Local<Self::Snapshot>>;
 
-    /// Creates an empty store in an empty folder. `log` is the id epoch of a log that begins with the empty store; the
-    /// folder follows that log from now on. `None` if a base will be received into the folder.
+    /// Creates an empty store in an empty folder. `log` identifies a log that begins with the empty store, by that
+    /// store's id epoch; the folder follows that log from now on. `None` if a base will be received into the folder.
     ///
     /// # Errors
     /// If the store cannot be created.
@@ -56,7 +56,7 @@ pub trait Application: Send + Sync + 'static {
     /// If the group does not match the snapshot, or memory or disk space is exhausted; the server must stop.
     fn apply(&self, head: &Self::Snapshot, group: &Group) -> io::Result<Self::Snapshot>;
 
-    /// Makes the snapshot visible to queries. Must not take long.
+    /// Makes the snapshot visible to queries. Called by the event loop.
     fn publish(&self, number: u64, snapshot: &Self::Snapshot);
 
     /// Writes a snapshot, together with the request keys remembered in `base`, into the local folder.
@@ -65,7 +65,8 @@ pub trait Application: Send + Sync + 'static {
     /// If the snapshot cannot be written; the local store is then unchanged.
     fn save(&self, base: &Base, snapshot: &Self::Snapshot) -> io::Result<()>;
 
-    /// True if all servers must merge the snapshot after this group. Called before the group is applied.
+    /// True if all servers must merge the snapshot after this group. Called by the event loop before the group is
+    /// applied.
     fn starts_merge(&self, _: &Group) -> bool {
         false
     }
@@ -92,7 +93,7 @@ pub trait Application: Send + Sync + 'static {
     /// If the files cannot be opened.
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>>;
 
-    /// Numbers of the shards that this server holds, for its entry in the list of servers.
+    /// Numbers of the shards that this server holds, for its entry in the list of servers. Called by the event loop.
     fn shards(&self) -> Vec<u32> {
         Vec::new()
     }
@@ -115,6 +116,7 @@ pub trait Application: Send + Sync + 'static {
     }
 
     /// Last group in the base of a merge by all servers that was committed since the last call; `None` if no merge was.
+    /// Called by the event loop.
     fn committed_merge(&self) -> Option<u64> {
         None
     }
@@ -128,7 +130,7 @@ pub trait Application: Send + Sync + 'static {
     /// Encodes the answer to an update whose evaluation failed with this error because of a bug.
     fn failed(&self, error: &jindou_model::Error) -> Blob;
 
-    /// Reports something to the operator. Must not take long.
+    /// Reports something to the operator. Called by the event loop.
     fn report(&self, report: Report);
 }
 
@@ -144,14 +146,14 @@ pub enum Local<S> {
     Other {
         /// The id epoch of the store's load; `None` if the store was changed since.
         loaded: Option<u64>,
-        /// Id epoch of the log that is created from this store if no log exists; the same at each start.
+        /// Id epoch that identifies the log that is created from this store if no log exists; the same at each start.
         begins: u64,
         /// The store's content.
         snapshot: S,
     },
     /// A store that follows a log.
     Following {
-        /// Id epoch of the log.
+        /// Identifies the log: the id epoch of the store with which it began.
         log: u64,
         /// The last group that the store contains, and the remembered request keys.
         base: Base,
@@ -172,7 +174,7 @@ pub enum Evaluated<S> {
         /// The answer to the client.
         report: Blob,
     },
-    /// The update was rejected for a reason that does not depend on the data, with the encoded answer.
+    /// The evaluation failed, and the failure is not recorded in the log. Contains the encoded answer.
     Refused(Blob),
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// An operation on the store. Operations are executed in order.
 pub(crate) enum ApplyTask<S> {
     Evaluate(u64, RequestKey, Blob),
-    /// This server's group was put: it consists of the oldest evaluated records.
+    /// A put of this server's group is about to start: the group consists of the oldest evaluated records.
     Adopt(Arc<Group>),
     Apply(Arc<Group>),
     Publish(u64),
@@ -302,7 +302,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             apply_queue.published = (number, snapshot);
             self.store.publish(number, &apply_queue.published.1);
         } else if apply_queue.published.0 != number {
-            return Err(Stopped::impossible("a group to publish that was not laid"));
+            return Err(Stopped::impossible(
+                "a group to publish that was not applied",
+            ));
         }
         if let Some(base) = self.store.committed_merge() {
             self.upload_shards(base);

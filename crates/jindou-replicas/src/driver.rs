@@ -467,6 +467,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Action::Apply(group) => self.enqueue(ApplyTask::Apply(group))?,
             Action::Publish(number) => self.enqueue(ApplyTask::Publish(number))?,
             Action::Rollback => {
+                // Counts every rollback. Most follow a lost put, but a server that takes over from a silent writer also
+                // rolls back that writer's proposed group.
                 self.inbox.figures.lost.fetch_add(1, Relaxed);
                 self.enqueue(ApplyTask::Rollback)?;
             }
@@ -505,7 +507,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     fn command(&mut self, command: Command<A::Snapshot>) {
         match command {
-            // The client has disconnected.
+            // The caller has dropped the future. An HTTP client that disconnects does not cause this: the server's
+            // thread keeps waiting.
             Command::Update(_, _, reply, _) if reply.is_closed() => {}
             Command::Update(request, body, reply, permit) => {
                 let waiting = self.updates.entry(request.key).or_default();

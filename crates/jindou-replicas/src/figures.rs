@@ -10,10 +10,10 @@ use std::time::Duration;
 pub(crate) struct Figures {
     pub committed: AtomicU64,
     pub newest_known: AtomicU64,
-    /// Time of the latest freshness proof for the published group, in microseconds; 0 before the first.
+    /// Time of the latest freshness proof for the newest committed group, in microseconds; 0 before the first.
     pub fresh_as_of: AtomicU64,
     pub writes: AtomicU64,
-    /// The server that wrote the newest published group.
+    /// The server that wrote the newest committed group.
     pub writer: Mutex<Option<ServerName>>,
     pub puts: AtomicU64,
     pub put_micros: AtomicU64,
@@ -34,7 +34,7 @@ pub struct FiguresNow {
     pub newest_known: u64,
     /// Age of the latest proof that no later group existed; `None` before the first proof.
     pub age: Option<Duration>,
-    /// True if this server wrote the newest published group.
+    /// True if this server wrote the newest committed group.
     pub writes: bool,
     /// Number of completed puts of groups.
     pub puts: u64,
@@ -42,7 +42,8 @@ pub struct FiguresNow {
     pub put_time: Duration,
     /// Requests to the bucket that failed or whose outcome is unknown.
     pub failed: u64,
-    /// Number of lost puts: another server had already created the group with that number.
+    /// Number of rollbacks of speculative state. Most of them are lost puts: another server had already created the
+    /// group with that number.
     pub lost: u64,
     /// Number of completed listings.
     pub listings: u64,

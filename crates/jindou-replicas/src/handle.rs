@@ -179,7 +179,7 @@ impl<S> Handle<S> {
         self.figures.now()
     }
 
-    /// The server that wrote the newest published group; `None` if it is unknown.
+    /// The server that wrote the newest committed group; `None` if it is unknown.
     pub fn writer(&self) -> Option<ServerName> {
         let writer = self.figures.writer.lock();
         writer.unwrap_or_else(PoisonError::into_inner).clone()

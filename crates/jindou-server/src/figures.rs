@@ -125,7 +125,7 @@ const REPLICA: &[Row] = &[
     ),
     (
         "jindou_replica_lost_puts_total",
-        "Puts of groups whose number another server's group had",
+        "Rollbacks of uncommitted changes, most after another server had written a put's number",
     ),
     ("jindou_replica_listings_total", "Listings of the bucket"),
     (

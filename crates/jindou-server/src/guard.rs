@@ -29,7 +29,9 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("content-encoding, etag, jindou-snapshot, location, retry-after");
 
-/// Routes whose answers depend on the data, by the names that metrics use.
+/// Routes on which a server with a shared log waits until its published snapshot is fresh enough, by the names that
+/// metrics use. All methods wait, so also updates sent to `/sparql` and writes to `/prefixes` and `/store`; updates
+/// sent to `/update` do not.
 const READING: [&str; 9] = [
     "/sparql",
     "/query",

@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 /// Longest wait for the next piece of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An admitted update: it is listed, has limits, and is cancelled if its client disconnects before it has ended.
+/// An admitted update: it is listed, has limits, and is cancelled if its client disconnects before it has ended. Once
+/// it was sent to a shared log, it is executed even if it is cancelled here.
 pub(crate) struct LiveUpdate {
     shared: Arc<AppState>,
     admitted: Admitted,

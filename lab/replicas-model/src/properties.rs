@@ -7,7 +7,7 @@ use crate::state::{
 use stateright::Property;
 
 /// Agreement: servers apply the log's groups only.
-pub const ONE_CONTENT: &str = "servers lay the log's groups and nothing else";
+pub const ONE_CONTENT: &str = "servers apply the log's groups and nothing else";
 /// Order: each group was evaluated on the state after the group before it.
 pub const IN_ORDER: &str = "groups were evaluated on the groups before them";
 /// Exactly once: no update is in the log twice.
@@ -15,7 +15,7 @@ pub const ONCE: &str = "no update is twice in the log";
 /// Durability: an acknowledged update is in the log.
 pub const NOT_LOST: &str = "an acknowledged update is in the log";
 /// Correct refusals: an update is not in the log after its client was told "not done".
-pub const NOT_DONE: &str = "an update that was told as not done is not in the log";
+pub const NOT_DONE: &str = "an update that was reported as not done is not in the log";
 /// Freshness of default reads at servers that an acknowledgement counted.
 pub const SEEN: &str = "servers that were counted see an acknowledged update";
 /// Freshness of default reads at any server.

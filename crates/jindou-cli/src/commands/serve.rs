@@ -287,12 +287,12 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
     // Before shared logs existed, `--log` set the level of messages.
     if ["error", "warn", "info", "debug", "trace", "off"].contains(&place) {
         return Err(Error::Usage(format!(
-            "--log is the place of a shared log; for messages write --log-level {place} (and ./{place} for a directory of this name)"
+            "invalid --log value \"{place}\": expected s3://BUCKET/PREFIX or a directory; --log-level {place} sets the level of log messages, and --log ./{place} names a directory"
         )));
     }
     if a.durability.durability != Durability::default() {
         return Err(Error::Usage(
-            "with --log an update is done when it is in the log: leave --durability out".into(),
+            "--durability cannot be combined with --log: an update is acknowledged when it is in the shared log".into(),
         ));
     }
     let bucket = Bucket::open(place, BucketLimits::default()).map_err(Error::Usage)?;

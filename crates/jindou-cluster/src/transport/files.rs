@@ -174,7 +174,7 @@ impl FileName {
     fn map(&self) -> Result<Bytes, String> {
         let other = || {
             Err(format!(
-                "{} is not the file that the peer has",
+                "{} is not the peer's file: its device, inode, size or time of change differ",
                 self.path.display()
             ))
         };

@@ -13,8 +13,8 @@ pub(crate) fn record_bytes(len: usize) -> usize {
     HEAD + len.next_multiple_of(4)
 }
 
-/// Strings of terms, stored as records `[id: u32][length: u32][bytes][padding to 4]`. A record is named by its offset
-/// in units of 4 bytes, so that a `u32` can address 16 GiB; 0 never names a record.
+/// Strings of terms, stored as records `[id: u32][length: u32][bytes][padding to 4]`. A record's handle is its offset
+/// in units of 4 bytes, so that a `u32` can address 16 GiB; 0 is never a handle.
 #[derive(Debug)]
 pub(crate) struct Arena {
     /// Records up to `end`, then free space.
@@ -40,7 +40,7 @@ impl Arena {
         self.end = 4;
     }
 
-    /// Appends a record and returns its name.
+    /// Appends a record and returns its handle.
     #[inline]
     pub(crate) fn push(&mut self, id: u32, term: &[u8]) -> u32 {
         let at = self.end;
@@ -110,7 +110,7 @@ impl Arena {
         prefetch_at(&self.bytes, record as usize * 4 + HEAD + depth);
     }
 
-    /// The names of all records in order of arrival.
+    /// The handles of all records, in the order in which they were appended.
     pub(crate) fn records(&self) -> impl Iterator<Item = u32> + '_ {
         let end = self.end;
         let mut at = 4;

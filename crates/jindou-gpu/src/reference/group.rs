@@ -165,7 +165,7 @@ impl Checker {
                 return Err(wrong("jd_group_add: wrong counters"));
             }
             if missed.read::<u32>(1)? != [outside] {
-                return Err(wrong("jd_group_add: ids without a number are not noted"));
+                return Err(wrong("jd_group_add: ids without a number are not reported"));
             }
         }
         Ok(())
@@ -241,7 +241,9 @@ impl Checker {
                 return Err(wrong("jd_group_best: wrong numbers"));
             }
             if unranked.read::<u32>(1)? != [without] {
-                return Err(wrong("jd_group_best: terms without a rank are not noted"));
+                return Err(wrong(
+                    "jd_group_best: terms without a rank are not reported",
+                ));
             }
             let numbers = self.column(rows, size as u32);
             let numbers_at = self.upload(&numbers)?;
@@ -327,7 +329,7 @@ impl Checker {
                 return Err(wrong("jd_group_slots: keys that no row has"));
             }
             if full != (out.contains(&NO_KEY)) {
-                return Err(wrong("jd_group_slots: a full table is not noted"));
+                return Err(wrong("jd_group_slots: a full table is not reported"));
             }
         }
         Ok(())

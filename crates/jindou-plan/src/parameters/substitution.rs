@@ -15,8 +15,8 @@ const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 pub(super) struct Uses {
     /// For each parameter, true if its variable occurs in the query.
     pub of: Vec<bool>,
-    /// True if all parameters are subjects and objects of triple patterns whose other end is not a constant, and none
-    /// is a class. Then the plan does not depend on the terms.
+    /// True if all parameters are subjects and objects (ends) of triple patterns whose other end is not a constant, and
+    /// none is a class. Then the plan does not depend on the terms.
     pub only_ends: bool,
 }
 
@@ -69,8 +69,8 @@ impl Substitution<'_> {
         Some(self.values[at].1.clone())
     }
 
-    /// The value of a variable that occurs elsewhere than at an end of a triple pattern; `None` if it is not a
-    /// parameter.
+    /// The value of a variable that occurs elsewhere than as subject or object of a triple pattern; `None` if it is not
+    /// a parameter.
     fn elsewhere(&mut self, v: &Variable) -> Option<Term> {
         let value = self.value(v)?;
         self.uses.only_ends = false;
@@ -104,8 +104,9 @@ impl Substitution<'_> {
         Ok(false)
     }
 
-    /// Substitutes an end of a triple pattern. Returns true if it was a parameter.
-    fn end(&mut self, end: &mut TermPattern) -> Result<bool> {
+    /// Substitutes the subject or object of a triple pattern, or within it if it is a triple term. Returns true if the
+    /// subject or object itself was a parameter.
+    fn subject_or_object(&mut self, end: &mut TermPattern) -> Result<bool> {
         match end {
             TermPattern::Variable(v) => {
                 let Some(value) = self.value(v) else {
@@ -118,8 +119,8 @@ impl Substitution<'_> {
                 let before = self.uses.only_ends;
                 let mut own = (**t).clone();
                 let parts = [
-                    self.end(&mut own.subject)?,
-                    self.end(&mut own.object)?,
+                    self.subject_or_object(&mut own.subject)?,
+                    self.subject_or_object(&mut own.object)?,
                     self.iri(&mut own.predicate, "a predicate")?,
                 ];
                 self.uses.only_ends = before && !parts.contains(&true);
@@ -136,8 +137,8 @@ impl Substitution<'_> {
 
     fn triple(&mut self, t: &mut TriplePattern) -> Result<()> {
         self.iri(&mut t.predicate, "a predicate")?;
-        let subject = self.end(&mut t.subject)?;
-        let object = self.end(&mut t.object)?;
+        let subject = self.subject_or_object(&mut t.subject)?;
+        let object = self.subject_or_object(&mut t.object)?;
         if subject || object {
             let known = |e: &TermPattern| {
                 !matches!(e, TermPattern::Variable(_) | TermPattern::BlankNode(_))
@@ -154,7 +155,10 @@ impl Substitution<'_> {
 
     fn template(&mut self, t: &mut TriplePattern) -> Result<()> {
         self.iri(&mut t.predicate, "a predicate")?;
-        let parts = [self.end(&mut t.subject)?, self.end(&mut t.object)?];
+        let parts = [
+            self.subject_or_object(&mut t.subject)?,
+            self.subject_or_object(&mut t.object)?,
+        ];
         self.uses.only_ends &= !parts.contains(&true);
         Ok(())
     }
@@ -214,7 +218,7 @@ impl Rewrite for Substitution<'_> {
             } => {
                 let mut ends = [subject.clone(), object.clone()];
                 let [s, o] = &mut ends;
-                let parts = [self.end(s)?, self.end(o)?];
+                let parts = [self.subject_or_object(s)?, self.subject_or_object(o)?];
                 self.uses.only_ends &= !parts.contains(&true);
                 let [subject, object] = ends;
                 Some(P::Path {

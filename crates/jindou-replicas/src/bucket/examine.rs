@@ -247,7 +247,7 @@ impl Bucket {
                     object: name.text(epoch),
                     what: "is missing or damaged".into(),
                     remedy:
-                        "It is a copy of groups, and is not needed where those are there. Remove it"
+                        "It is a copy of groups, and is not needed if their own objects exist. Remove it"
                             .into(),
                 }),
             }

@@ -32,8 +32,8 @@ impl Bucket {
         }
         if place.is_empty() || place.contains("://") {
             return Err(format!(
-                "\"{place}\" is not a place of a log: that is s3://BUCKET/PREFIX or a directory \
-                 (servers other than Amazon's are named by AWS_ENDPOINT_URL)"
+                "invalid log location \"{place}\": expected s3://BUCKET/PREFIX or a directory \
+                 (AWS_ENDPOINT_URL names a server other than Amazon's)"
             ));
         }
         Self::directory(Path::new(place), limits)
@@ -46,7 +46,7 @@ fn check_bucket(place: &str, bucket: &str) -> Result<(), String> {
     match (3..=255).contains(&bucket.len()) && bucket.chars().all(allowed) {
         true => Ok(()),
         false => Err(format!(
-            "\"{place}\" is not a place of a log: \"{bucket}\" cannot be the name of a bucket"
+            "invalid log location \"{place}\": \"{bucket}\" cannot be the name of a bucket"
         )),
     }
 }

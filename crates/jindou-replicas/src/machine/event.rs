@@ -81,8 +81,8 @@ pub enum Evaluation {
         /// The answer to the client.
         report: Blob,
     },
-    /// The update was rejected for a reason that does not depend on the data, such as a syntax error. It changes
-    /// nothing.
+    /// The evaluation failed: a syntax error, a limit or a full store. The update changes nothing and is not recorded
+    /// in the log, so a retry is evaluated again. Contains the encoded answer.
     Refused(Blob),
 }
 
@@ -153,7 +153,8 @@ pub enum Fetched {
 /// The outcome of an update.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The update is durable.
+    /// The update's record is durable. It may be a record without changes: a conflict with the data and a failed
+    /// precondition are recorded too, with the error as the answer, so that a retry gets the same answer.
     Done {
         /// Number of the group that contains the update's transaction.
         number: u64,
@@ -162,7 +163,7 @@ pub enum Outcome {
         /// The answer to the request.
         report: Blob,
     },
-    /// The update was not executed, for a reason that does not depend on the data. Contains the encoded answer.
+    /// The update was not executed, and is not recorded in the log. Contains the encoded answer.
     Refused(Blob),
     /// The update was not evaluated, since the group with this number is missing from the log. If the request was sent
     /// before, the earlier attempt may have been executed.
@@ -356,13 +357,16 @@ pub enum Message {
     Proposed(Arc<Group>),
     /// The group with this number is committed. Contains its writer, if the sender knows it.
     Committed(u64, Option<Writer>),
-    /// Acknowledges that all future reads at the sender will see the group with this number.
+    /// Acknowledges that the sender knows that the group with this number exists. Later reads at the sender wait until
+    /// it has applied the group, except those with [`Consistency::Any`]. Heartbeats acknowledge their `newest_known` in
+    /// the same way.
     Acknowledged(u64),
     /// An update that is forwarded to the writer, with an echo that proves its age.
     Forward(Request, Blob, Option<Echo>),
     /// The outcome of a forwarded update.
     Outcome(RequestKey, Outcome),
-    /// A forwarded update was rejected by a server that is not the writer. Contains that server's newest committed
-    /// group, and true if that server is stopping.
+    /// A forwarded update was not accepted: the server is not the writer, is stopping, cannot tell that the update is
+    /// recent, or lacks memory for it. Contains that server's newest committed group (0 for lack of memory), and true
+    /// if that server is stopping.
     NotWriter(RequestKey, u64, bool),
 }

@@ -534,7 +534,7 @@ impl Machine {
         match groups {
             Ok(groups) => {
                 self.fetch_pause = Pause::default();
-                let answer = self.answer();
+                let answer = self.response_time();
                 self.compare_start(&groups);
                 for group in groups.into_iter().filter(|g| g.number > self.committed) {
                     let hash = group.hash(self.epoch);

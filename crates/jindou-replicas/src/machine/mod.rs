@@ -1,8 +1,9 @@
 //! The protocol's state machine: `(event, now) → actions`.
 //!
-//! `committed` is the newest group of the contiguous prefix of the log that is known to be in the bucket; the published
-//! snapshot is always the one after that group. `newest_known` is the highest group number that any server or listing
-//! has mentioned. Three values, all by this server's clock, describe how fresh this knowledge is:
+//! `committed` is the newest group of the contiguous prefix of the log that is known to be in the bucket. The machine
+//! requests that each such group is published; the driver's apply queue does so later, so the published snapshot may be
+//! an earlier one. `newest_known` is the highest group number that any server or listing has mentioned. Three values,
+//! all by this server's clock, describe how fresh this knowledge is:
 //!
 //! - `freshness_proofs` is a list of freshness proofs `(at, number)`: no group after `number` existed at time `at`. A
 //!   listing proves this for the time at which the listing began, and a successful put for the time at which the put
@@ -250,7 +251,8 @@ impl Machine {
         self
     }
 
-    /// Number of the newest published group.
+    /// Number of the newest group of the contiguous prefix of the log that is known to be in the bucket. The driver may
+    /// publish it later.
     pub fn committed(&self) -> u64 {
         self.committed
     }
@@ -275,7 +277,7 @@ impl Machine {
         self.newest_known
     }
 
-    /// Time of the latest proof that the published snapshot was the newest; zero if there was none.
+    /// Time of the latest proof that no group after `committed` existed; zero if there was none.
     pub fn fresh_as_of(&self) -> Time {
         self.fresh_as_of.unwrap_or_default()
     }
@@ -285,7 +287,9 @@ impl Machine {
         self.bases.newest
     }
 
-    /// The server that wrote the newest published group. Updates are forwarded to it.
+    /// The writer: the server that wrote the newest committed group. Other servers forward updates to it while it is
+    /// alive and not stopping. There is no election: a server without such a writer evaluates updates itself, and
+    /// becomes the writer by creating the next group, which only one server can do.
     pub fn writer(&self) -> Option<&ServerName> {
         self.writer.as_ref().map(|writer| &writer.server)
     }
@@ -489,7 +493,7 @@ impl Machine {
         self.committed.saturating_add(1)
     }
 
-    fn answer(&self) -> ResponseTime {
+    fn response_time(&self) -> ResponseTime {
         ResponseTime {
             at: self.now,
             listings_started: self.listings_started,

@@ -38,7 +38,8 @@ pub struct Settings {
     /// A server whose latest round trip is older than this is not waited for either: its messages arrive, but this
     /// server's messages may not reach it.
     pub round_trip_timeout: Duration,
-    /// Updates are not forwarded to a writer that has sent no message for this time.
+    /// Updates are not forwarded to a writer that has sent no message for this time. A forwarded update that has no
+    /// outcome after this time is routed again, even if the writer is alive.
     pub forward_timeout: Duration,
     /// Age of the latest freshness proof at which the writer lists the bucket.
     pub prove_every: Duration,
@@ -55,7 +56,8 @@ pub struct Settings {
     pub max_staleness: Duration,
     /// Time after which a waiting query is rejected.
     pub read_limit: Duration,
-    /// Time after which the outcome of an update is reported as unknown.
+    /// Time after which the outcome of an update is reported as unknown. The crate `jindou` sets an hour, since an
+    /// update has a time limit of its own there.
     pub update_limit: Duration,
     /// Largest age of a forwarded update that is accepted.
     pub forward_limit: Duration,

@@ -419,7 +419,7 @@ impl Machine {
 
     /// Handles the outcome of a put.
     pub(super) fn put_returned(&mut self, number: u64, attempt: u32, result: PutResult) {
-        let answer = self.answer();
+        let answer = self.response_time();
         let Writing::Put(put) = &mut self.writing else {
             return;
         };

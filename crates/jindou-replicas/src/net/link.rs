@@ -228,7 +228,8 @@ impl Incoming<'_> {
         table.deliver(self.name, self.number, message, held).await;
     }
 
-    /// Drops a message for lack of memory. If the message is an update, its sender is notified and retries.
+    /// Drops a message for lack of memory. If it is a forwarded update, answers [`Message::NotWriter`], although this
+    /// server may be the writer: the sender then routes the update again.
     fn refuse(&self, beginning: &[u8]) {
         if let Some(key) = wire::forwarded(beginning) {
             let _ = self.queue.push(Message::NotWriter(key, 0, false));

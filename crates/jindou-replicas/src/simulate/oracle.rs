@@ -94,13 +94,13 @@ pub fn judge(history: &History) -> Result<(), String> {
             }
             (None, Some((number, ..))) => {
                 return Err(format!(
-                    "1: {:?}, told as not done, is in {number}",
+                    "1: {:?}, reported as not done, is in {number}",
                     ack.key
                 ));
             }
             (Some((number, ..)), Some((there, ..))) => {
                 return Err(format!(
-                    "1: {:?}: told {number}, is in {there}, or another report or fingerprint",
+                    "1: {:?}: reported as {number}, is in {there}, or another report or fingerprint",
                     ack.key
                 ));
             }

@@ -601,7 +601,7 @@ impl World<'_> {
                 self.published_view(index);
             }
             None if server.published.0 == number => {}
-            None => self.fail(format!("{index} publishes {number}, which is not laid")),
+            None => self.fail(format!("{index} publishes {number}, which is not applied")),
         }
     }
 

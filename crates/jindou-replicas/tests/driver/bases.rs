@@ -27,7 +27,7 @@ impl BaseFiles for Files {
     }
 }
 
-/// Files in the order in which they came.
+/// Names and contents of the received files, in order of arrival.
 type Came = Vec<(String, Vec<u8>)>;
 
 #[derive(Default)]
@@ -89,14 +89,14 @@ pub async fn check_bases(bucket: &Bucket) {
     let (there, count) = bucket.download(&document, Box::new(taken)).await.unwrap();
     assert_eq!((there, count), (base(3), 3));
     assert_eq!(*came.lock().unwrap(), files);
-    // Another process' upload of the same number changes nothing.
+    // Another process uploads a base with the same number: the first upload stays in use.
     let small: Arc<dyn BaseFiles> = Arc::new(Files(files[1..].to_vec()));
     bucket
         .upload(EPOCH, 2, &base(3), small.clone())
         .await
         .unwrap();
     assert_eq!(bucket.base(EPOCH, newest).await, Ok(document.clone()));
-    // All but the newest two go, with everything of earlier numbers.
+    // `forget` removes all bases but the newest two, with the parts of older uploads.
     for number in [6, 9] {
         bucket
             .upload(EPOCH, 2, &base(number), small.clone())
@@ -120,7 +120,7 @@ pub async fn check_bases(bucket: &Bucket) {
         .download(&document, Box::new(Taken::default()))
         .await
         .unwrap();
-    // Damage is found, in a document and in a part.
+    // Damage is detected, both in a base document and in a part.
     let part = format!("parts/{EPOCH:016x}-{:016x}-{:016x}/000002-00000000", 9, 2);
     assert_eq!(bucket.get(&part).await.unwrap(), "small");
     bucket.replace(&part, "smell".into()).await.unwrap();
@@ -148,7 +148,7 @@ async fn what_the_last_day_needs_is_kept() {
     let bucket = Bucket::directory(folder.path(), limits()).unwrap();
     let small: Arc<dyn BaseFiles> = Arc::new(Files(vec![("small".to_owned(), b"small".to_vec())]));
     let now = SystemTime::now();
-    // Uploads a base, whose document is that old.
+    // Uploads a base and sets the age of its document.
     let upload = async |number: u64, hours: u64| {
         let base = Base {
             number,
@@ -176,7 +176,7 @@ async fn what_the_last_day_needs_is_kept() {
     put(&bucket, Name::Span(1, 20)).await;
     put(&bucket, Name::Span(11, 21)).await;
     let day = Duration::from_secs(24 * 3600);
-    // Nothing is older than a day.
+    // No base is older than a day: no group may be trimmed.
     upload(10, 20).await;
     assert_eq!(bucket.forget(EPOCH, (60, 0), 99, day).await, Ok(0));
     upload(12, 10).await;
@@ -192,14 +192,14 @@ async fn what_the_last_day_needs_is_kept() {
     upload(30, 20).await;
     upload(40, 10).await;
     upload(50, 0).await;
-    // An upload that was not finished, and one whose document came late.
+    // Base 25 is an upload without a document; base 28 is older than base 50, but its document was written last.
     for number in [25, 28] {
         let path = upload(number, 0).await;
         if number == 25 {
             std::fs::remove_file(path).unwrap();
         }
     }
-    // No further than the server says.
+    // Trims at most up to the number that the server passes.
     assert_eq!(bucket.forget(EPOCH, (5, 0), 60, day).await, Ok(5));
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![20, 40, 50]));
     assert_eq!(groups().await, (6..=60).collect::<Vec<u64>>());

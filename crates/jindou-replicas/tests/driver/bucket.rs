@@ -1,4 +1,4 @@
-//! The bucket by itself.
+//! Tests of `Bucket` without servers.
 
 use crate::faulty::Faulty;
 use crate::world::limits;
@@ -60,7 +60,7 @@ pub async fn check_objects(bucket: Bucket) {
             .await;
         assert_eq!(again, Put::Exists);
     }
-    // Strangers' names, and another epoch's.
+    // Listings ignore a name that is none of ours, and a group of another epoch.
     bucket.replace("log/other", Bytes::new()).await.unwrap();
     bucket
         .replace(&Name::Group(9).text(8), Bytes::new())
@@ -111,7 +111,7 @@ pub async fn check_spans(bucket: Bucket) {
         let puts = (first..first + 10).map(|number| put(&bucket, Name::Group(number)));
         futures_util::future::join_all(puts).await;
     }
-    // The first two join; the third is beyond a gap.
+    // The first two spans overlap; before the third there is a gap.
     for (first, last) in [(1, 1000), (990, 1990), (2100, 2200)] {
         put(&bucket, Name::Span(first, last)).await;
     }
@@ -147,13 +147,14 @@ async fn outcomes_that_are_not_known() {
                 }
                 Put::Failed(failure) => panic!("{failure}"),
             }
-            // What is said to be there is there.
+            // The bucket reported that the object exists, so it must have been created.
             assert!(faulty.first.lock().unwrap().contains_key(&name));
             break;
         }
     }
     assert!(unknown > 10, "{unknown}");
-    // Of 16 puts some are lost and repeated; one wins all the same.
+    // Faults may make the probe fail, but never with the message about a bucket that creates a name twice: at most
+    // one of its concurrent puts reports `Created`, even if some are lost and repeated.
     for _ in 0..3 {
         if let Err(why) = bucket.probe().await {
             assert!(why.starts_with("the bucket cannot be"), "{why}");
@@ -161,7 +162,7 @@ async fn outcomes_that_are_not_known() {
     }
 }
 
-/// Requests that hang have an outcome in time, and do not pile up.
+/// Requests that hang fail after the time limit, and their number is bounded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_that_hang() {
     let throttled = object_store::throttle::ThrottledStore::new(
@@ -178,7 +179,7 @@ async fn requests_that_hang() {
     let limit = short.request;
     let bucket = Bucket::new(Arc::new(throttled), "", short);
     let began = Instant::now();
-    // As many sleeps of the same length in the same run: on a busy machine these are late, too.
+    // The comparison: as many sleeps of the same length at the same time, which a busy machine delays as well.
     let slept = tokio::spawn(async move {
         for _ in 0..24 {
             tokio::time::sleep(limit).await;
@@ -224,7 +225,7 @@ async fn a_directory_that_cannot_be_written_is_refused() {
     let path = folder.path().join("log");
     let bucket = Bucket::directory(&path, limits()).unwrap();
     bucket.probe().await.unwrap();
-    // A file in its place stops the superuser as well, whom modes do not.
+    // A file in place of the directory stops the superuser too, who ignores permissions.
     std::fs::remove_dir_all(&path).unwrap();
     std::fs::write(&path, "").unwrap();
     let why = bucket.probe().await.unwrap_err();
@@ -233,7 +234,7 @@ async fn a_directory_that_cannot_be_written_is_refused() {
     assert!(matches!(put, Put::Failed(_)), "{put:?}");
 }
 
-/// Files that were staged by a process which died are removed a day later, and no others.
+/// Only files that a dead process staged are removed, a day later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staged_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -266,14 +267,15 @@ async fn staged_files_are_removed() {
     assert_eq!(list(&bucket, 0).await.log, [group]);
 }
 
-/// Few groups behind the own end are found without reading the directory; those behind trimmed ones are found as well.
+/// Up to 63 groups after the requested number are found without listing the directory. Groups after trimmed ones are
+/// found too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tails_of_a_directory() {
     let folder = tempfile::tempdir().unwrap();
     let local = object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap();
     let faulty = Faulty::new(Arc::new(local), 1);
     let bucket = Bucket::over_folder(faulty.clone(), folder.path(), limits());
-    // A bucket without any of its folders.
+    // None of the bucket's folders exists.
     assert_eq!(list(&bucket, 0).await, Listing::default());
     for number in 1..=100 {
         put(&bucket, Name::Group(number)).await;
@@ -285,14 +287,14 @@ async fn tails_of_a_directory() {
         let kinds = faulty.kinds.lock().unwrap();
         (log, kinds.get("LIST").copied(), kinds.get("HEAD").copied())
     };
-    // The one listing is that of bases.
+    // The only listing is that of the bases.
     assert_eq!(listed(100).await, (vec![], Some(1), Some(1)));
     assert_eq!(listed(97).await, (groups(98, 100), Some(1), Some(4)));
     assert_eq!(listed(37).await, (groups(38, 100), Some(1), Some(64)));
     assert_eq!(listed(36).await.0, groups(37, 100));
     assert_eq!(listed(36).await.1, Some(2));
     assert_eq!(listed(u64::MAX).await, (vec![], Some(2), None));
-    // A base behind the own end: later groups may have been trimmed.
+    // If a base is newer than the requested number, groups after that number may have been trimmed.
     put(&bucket, Name::Base(50)).await;
     put(&bucket, Name::Base(60)).await;
     bucket.trim(EPOCH, 50).await.unwrap();
@@ -300,12 +302,12 @@ async fn tails_of_a_directory() {
     assert_eq!(listed(49).await.0, groups(51, 100));
     assert_eq!(listed(55).await.0, groups(56, 100));
     assert_eq!(listed(99).await, (groups(100, 100), Some(1), Some(2)));
-    // A look that fails is a listing that fails.
+    // If a HEAD request fails, the listing fails.
     faulty.away.store(true, Ordering::SeqCst);
     assert!(bucket.list(EPOCH, 100, false).await.is_err());
 }
 
-/// An object store is asked for the next group before it is asked for a listing.
+/// Before listing an object store, the bucket requests the next group by its name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tails_of_a_bucket() {
     let faulty = Faulty::new(Arc::new(InMemory::new()), 1);
@@ -328,12 +330,12 @@ async fn tails_of_a_bucket() {
     assert_eq!(listed(9).await, (0, Some(1), Some(1)));
 }
 
-/// By hand: times of listings of a directory.
+/// To run by hand: measures listings of a directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn listings_of_a_directory() {
     let folder = tempfile::tempdir_in(std::env::var("JINDOU_DISK").unwrap_or(".".into())).unwrap();
-    // It measures, however slow the machine is.
+    // A slow machine must not make requests fail.
     let limits = Limits {
         request: Duration::from_secs(60),
         ..limits()
@@ -384,7 +386,8 @@ async fn a_directory_that_is_away_takes_nothing() {
     let put = async |number: u64| bucket.create(&name(number), Bytes::from_static(b"x")).await;
     assert_eq!(put(1).await, Put::Created);
     std::fs::rename(&log, &aside).unwrap();
-    // Away; then an empty folder, as an unmounted one; then one with another log's beginning.
+    // 0: the directory is missing. 1: it is empty, like a mount point that is not mounted. 2: it has a `log.json`, but
+    // is not the recorded directory.
     for step in 0..3 {
         if step == 1 {
             std::fs::create_dir(&log).unwrap();
@@ -416,8 +419,8 @@ async fn a_directory_that_is_away_takes_nothing() {
     assert_eq!(bucket.list(EPOCH, 1, false).await.unwrap().log, [name(2)]);
 }
 
-/// A directory that is moved away and back while puts are under way is not made again, and what is acknowledged is there in the end. The
-/// bucket was not told which directory it must be.
+/// If the directory is moved away and back during puts, no put creates it again, and no acknowledged object is lost.
+/// The bucket has not recorded the identity of its directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_is_away_is_not_made_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -437,7 +440,7 @@ async fn a_directory_that_is_away_is_not_made_again() {
             while moving.load(Ordering::SeqCst) {
                 std::fs::rename(&there, &away).unwrap();
                 std::thread::sleep(Duration::from_micros(100));
-                // Fails if a put made another one that is not empty.
+                // Fails if a put has created another directory there that is not empty.
                 std::fs::rename(&away, &there).unwrap();
                 std::thread::sleep(Duration::from_micros(300));
             }
@@ -466,14 +469,14 @@ async fn a_directory_that_is_away_is_not_made_again() {
         let bytes = bucket.get(&name(number)).await.unwrap();
         assert_eq!(bytes, format!("{number}"));
     }
-    // No put leaves what it staged.
+    // No put leaves a staged file.
     for entry in std::fs::read_dir(there.join(name(1)).parent().unwrap()).unwrap() {
         let name = entry.unwrap().file_name();
         assert!(!name.to_string_lossy().contains('#'), "{name:?}");
     }
 }
 
-/// Names that exist, folders in folders, and files that a dead process staged under the same names.
+/// Puts of existing names, into nested folders, and next to files that a dead process staged under the same name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn puts_in_a_directory() {
     let folder = tempfile::tempdir().unwrap();
@@ -497,7 +500,7 @@ async fn puts_in_a_directory() {
         .collect();
     names.sort_unstable();
     assert_eq!(names, ["in", "x", "x#1", "x#2"]);
-    // A file where a folder must be.
+    // A file exists where the put needs a folder.
     let put = bucket.create("parts/x/y", "".into()).await;
     assert!(matches!(put, Put::Failed(_)), "{put:?}");
 }

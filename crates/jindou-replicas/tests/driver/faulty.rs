@@ -1,4 +1,5 @@
-//! An object store that loses answers, is late, fails and says 409, by a seed; and remembers what was created first.
+//! An object store with faults drawn from a seed: lost responses, delays, errors and status 409. It records the first
+//! object created under each name.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -14,28 +15,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Bytes and times.
+/// The bytes of each put under one name, each with its time in microseconds.
 type Attempts = Vec<(Vec<u8>, u64)>;
 
 #[derive(Debug)]
 pub struct Faulty {
     inner: Arc<dyn ObjectStore>,
     seed: AtomicU64,
-    /// Requests of 1000 that go wrong.
+    /// Number of requests of 1000 that fail.
     pub bad: AtomicU64,
-    /// Every request fails.
+    /// If true, every request fails.
     pub away: AtomicBool,
-    /// A name is created as often as it is asked for.
+    /// If true, every create-only put succeeds, even for a name that exists.
     pub careless: AtomicBool,
-    /// Puts fail, by this kind of error.
+    /// If set, all puts fail with this kind of error.
     pub unwritable: Mutex<Option<io::ErrorKind>>,
     pub began: Instant,
-    /// The first object of each name, and when its creation was asked for.
+    /// The first object created under each name, with the time of its put.
     pub first: Mutex<BTreeMap<String, (Vec<u8>, u64)>>,
-    /// All that were asked for, created or not: behind a network it is not known here.
+    /// All puts by name. With a network in between, this store cannot know which of them created the object.
     pub asked: Mutex<BTreeMap<String, Attempts>>,
     pub requests: AtomicU64,
-    /// Requests by kind.
+    /// Number of requests by kind.
     pub kinds: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -48,15 +49,15 @@ fn error(kind: io::ErrorKind) -> Error {
 
 enum Fate {
     Well,
-    /// Not done, and an error.
+    /// Not executed; an error is returned.
     Lost,
-    /// Done, and an error.
+    /// Executed; an error is returned.
     AnswerLost,
-    /// Done late.
+    /// Executed after a delay.
     Late(Duration),
-    /// Not done, and 409.
+    /// Not executed; status 409 is returned.
     Conflict,
-    /// Done, and "exists", as after a client's own repetition.
+    /// Executed; "exists" is returned, as after a retry inside the client.
     Repeated,
 }
 
@@ -116,7 +117,7 @@ impl Faulty {
         })
     }
 
-    /// Reads have no effects, so these faults are left.
+    /// The faults that a read can have, since it changes nothing.
     async fn read_fate(&self) -> Result<()> {
         match self.fate()? {
             Fate::Well | Fate::Repeated => Ok(()),
@@ -198,7 +199,7 @@ impl ObjectStore for Faulty {
         self.count("DELETE");
         match self.fate() {
             Ok(Fate::Well) => self.inner.delete_stream(paths),
-            // Ends in the middle.
+            // The body ends in the middle.
             _ => {
                 let some = self.random() as usize % 4;
                 let lost = futures_util::stream::iter([Err(error(io::ErrorKind::ConnectionReset))]);

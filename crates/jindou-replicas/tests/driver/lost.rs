@@ -23,7 +23,7 @@ fn settings() -> Settings {
         list_after: ms(40),
         list_every: ms(20),
         audit_every: ms(100),
-        // For slow disks: the log is in a directory, and every object is made durable.
+        // Long, for slow disks: the log is in a directory, and each object is made durable.
         read_limit: ms(30_000),
         update_limit: ms(30_000),
         ..Settings::default()
@@ -44,7 +44,7 @@ struct Server {
 
 impl Server {
     /// # Errors
-    /// Reason why it does not start.
+    /// The reason why the server does not start.
     async fn start(log: &Path, tiny: Tiny, name: &str) -> Result<Self, String> {
         let bucket = Bucket::directory(log, limits()).unwrap();
         let mut options = Options::new(name);
@@ -159,18 +159,18 @@ enum Start {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Seen {
-    /// The server has everything, and makes updates.
+    /// The server reads the whole log and executes updates.
     Right,
-    /// The server refuses, and names the object.
+    /// The server refuses reads and updates, and names the object.
     Refused,
     Wrong(String),
 }
 
-/// Something that happens to an object.
+/// How an object is lost or damaged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Harm {
     Removed,
-    /// One bit of the byte in the middle is another.
+    /// A bit of the middle byte is flipped.
     Flipped,
     /// The second half is missing.
     Cut,
@@ -217,7 +217,7 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Sta
         tokio::time::sleep(Duration::from_millis(400)).await;
     }
     let mut seen = attempt(&server, states, &lost).await;
-    // It may heal the log first.
+    // The server may repair the log first.
     for _ in 0..20 {
         if seen != Seen::Refused
             || kind < Start::Ended
@@ -230,12 +230,12 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Sta
         seen = attempt(&server, states, &lost).await;
     }
     if seen == Seen::Right
-        && let Some(wrong) = unsaid(&server, &lost, harm, kind)
+        && let Some(wrong) = unreported(&server, &lost, harm, kind)
     {
         return wrong;
     }
     if seen == Seen::Right && kind >= Start::Ended {
-        // Others can read all of it.
+        // Another server must be able to read the whole log.
         let other = match Server::start(&log, Tiny::default(), "other").await {
             Ok(other) => other,
             Err(_) if lost == ["log.json"] => return Seen::Right,
@@ -243,7 +243,7 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Sta
         };
         return match other.read().await {
             Ok(read) if read == server.tiny_state() => Seen::Right,
-            // What is there is not written over, and a base comes with the next merge.
+            // A damaged object is not overwritten, and a new base is only written by the next merge.
             Err(why)
                 if (harm != Harm::Removed || lost[0].starts_with("parts/"))
                     && named(&lost, why.clone()) == Seen::Refused =>
@@ -256,15 +256,15 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Sta
     seen
 }
 
-/// Looks for the message about the newest base, if there must be one. Returns its absence.
-fn unsaid(server: &Server, lost: &[String], harm: Harm, kind: Start) -> Option<Seen> {
+/// Returns a failure if the server must have reported the damage of the newest base and has not.
+fn unreported(server: &Server, lost: &[String], harm: Harm, kind: Start) -> Option<Seen> {
     let name = lost
         .first()
         .filter(|name| name.contains(&format!("-{:016x}", 16)))?;
     let document = name.starts_with("base/");
     let compared = match kind {
         Start::Empty => true,
-        // Lengths of parts, and the requests.
+        // An audit compares the lengths of the parts, and reads the document and the part with the request keys.
         Start::Running => harm != Harm::Flipped || document || name.contains("/000000-"),
         Start::Behind | Start::Ended => false,
     };
@@ -272,8 +272,9 @@ fn unsaid(server: &Server, lost: &[String], harm: Harm, kind: Start) -> Option<S
         return None;
     }
     let reports = server.tiny.reports.lock().unwrap();
-    let told = |report: &Report| matches!(report, Report::Base(why) if why.starts_with(name));
-    (!reports.iter().any(told)).then(|| Seen::Wrong(format!("nothing is said: {reports:?}")))
+    let is_reported =
+        |report: &Report| matches!(report, Report::Base(why) if why.starts_with(name));
+    (!reports.iter().any(is_reported)).then(|| Seen::Wrong(format!("not reported: {reports:?}")))
 }
 
 /// The objects of a folder of a log, and of the folders in it.
@@ -308,7 +309,7 @@ async fn attempt(server: &Server, states: &[State], lost: &[String]) -> Seen {
     let refused_update = async || {
         let update = server.update(1000);
         match lost == ["log.json"] {
-            // Without it the log does not answer, and the update waits.
+            // Without `log.json` requests to the log fail, and the update waits.
             true => tokio::time::timeout(Duration::from_secs(2), update)
                 .await
                 .unwrap_or(Outcome::Unknown),
@@ -318,13 +319,13 @@ async fn attempt(server: &Server, states: &[State], lost: &[String]) -> Seen {
     match server.read().await {
         Err(why) => match refused_update().await {
             Outcome::Missing(_) => named(lost, why),
-            // It has replaced its store by a base since.
+            // The server has replaced its store by a base in the meantime.
             Outcome::Done { number: 21, .. }
                 if server.read().await.is_ok_and(|(number, _)| number == 21) =>
             {
                 Seen::Right
             }
-            // A directory without it is taken for another one.
+            // A directory without `log.json` is treated as another directory.
             Outcome::Unknown if lost == ["log.json"] => Seen::Refused,
             outcome => Seen::Wrong(format!("reads are refused, and an update is {outcome:?}")),
         },
@@ -339,8 +340,8 @@ async fn attempt(server: &Server, states: &[State], lost: &[String]) -> Seen {
     }
 }
 
-/// Removes and damages the objects of logs with bases and without, under servers with nothing, with a part, and with all of
-/// it. Prints the table.
+/// Removes and damages objects of logs with and without bases, while servers have nothing, a part or all of the log.
+/// Prints the results as a table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_lost_object_goes_unnoticed() {
     let mut failed = Vec::new();
@@ -374,7 +375,7 @@ async fn no_lost_object_goes_unnoticed() {
         lost.push((Harm::Removed, vec![group(15), group(16), group(18)]));
         for harm in [Harm::Removed, Harm::Flipped, Harm::Cut] {
             if trimmed > 0 {
-                // Newest first: no base is left that could be used.
+                // Parts of both bases, the newest first: no usable base is left.
                 lost.push((harm, vec![parts[3].clone(), parts[1].clone()]));
             }
         }
@@ -422,7 +423,7 @@ async fn note<'a>(
     }
 }
 
-/// Results by log, objects, and what happened to those.
+/// What each server did, by log, objects and harm.
 type Table<'a> = BTreeMap<(&'a str, String, Harm), BTreeMap<Start, Seen>>;
 
 /// The name without the log's id epoch.
@@ -430,7 +431,7 @@ fn short(name: &str) -> &str {
     name.split_once('-').map_or(name, |(_, number)| number)
 }
 
-/// The files of entries of servers that were there once do not delay a start.
+/// Entries of many former servers do not delay a start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_entries_do_not_delay_a_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -457,7 +458,8 @@ async fn ten_thousand_entries_do_not_delay_a_start() {
     assert!(bucket.list_servers(None).await.unwrap().len() < 100);
 }
 
-/// A store that the log began with is lost: servers with empty folders say so, and one that has it uploads it again.
+/// The store that the log began with is lost: a server with an empty folder reports this, and a server that has the
+/// store uploads it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_base_is_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -468,7 +470,7 @@ async fn the_first_base_is_lost() {
         .unwrap();
     let why = waits.read().await.unwrap_err();
     assert!(why.contains(&Name::Base(0).text(EPOCH)), "{why}");
-    // What is published is not the store that the log began with.
+    // The published snapshot is empty, not the store that the log began with, so even `Any` refuses it.
     assert!(waits.handle.read(Consistency::Any).await.is_err());
     let tiny = Tiny::default();
     *tiny.folder.0.lock().unwrap() = Some(Default::default());
@@ -489,7 +491,7 @@ async fn the_first_base_is_lost() {
     assert_eq!(read, server.read().await);
 }
 
-/// A group that was lost and written again by a server that did not know of the first one.
+/// A group was lost, and a server that did not know it wrote another one under its number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_that_was_written_again_is_noticed() {
     let template = template(&[]).await;
@@ -500,7 +502,7 @@ async fn a_group_that_was_written_again_is_noticed() {
     other.records[0].key = RequestKey(5555);
     std::fs::write(path(15), other.write(EPOCH).unwrap()).unwrap();
     let name = Name::Group(15).text(EPOCH);
-    // A server that reads both, and one that has the first.
+    // A server that reads the new group and its successor, and a server that has applied the lost group.
     let server = Server::start(log, Tiny::default(), "empty").await.unwrap();
     let why = server.read().await.unwrap_err();
     assert!(why.contains(&name), "{why}");
@@ -508,7 +510,7 @@ async fn a_group_that_was_written_again_is_noticed() {
     tiny.folder.0.lock().unwrap().as_mut().unwrap().0.hash =
         Group::read(EPOCH, &bytes).unwrap().hash(EPOCH);
     let server = Server::start(log, tiny, "has").await.unwrap();
-    // The next one continues its own.
+    // Group 16 continues the group that the second server has.
     let mut read = server.read().await;
     for _ in 0..100 {
         if read.is_ok() {
@@ -532,7 +534,7 @@ async fn a_group_that_was_written_again_is_noticed() {
     assert!(matches!(server.update(77).await, Outcome::Missing(15)));
 }
 
-/// An evaluation that panics ends its update with an error that has the panic's place, and nothing else.
+/// If an evaluation panics, only its update fails, with an error that names the location of the panic.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_in_an_evaluation_is_an_internal_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -557,7 +559,8 @@ async fn a_panic_in_an_evaluation_is_an_internal_error() {
     ));
 }
 
-/// A server that ends writes back what the log lost since its last listing of all names, and says so if it cannot.
+/// When a server stops, it writes back the groups that the log has lost since the last audit. If it cannot, it reports
+/// that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_lost_is_written_back_at_the_end() {
     for away in [false, true] {
@@ -591,9 +594,9 @@ async fn what_is_lost_is_written_back_at_the_end() {
         driver.await.unwrap().unwrap();
         let reports = server.tiny.reports.lock().unwrap();
         if away {
-            let told =
+            let is_reported =
                 |report: &Report| matches!(report, Report::Bucket("the last entry in servers/", _));
-            assert!(reports.iter().any(told), "{reports:?}");
+            assert!(reports.iter().any(is_reported), "{reports:?}");
             continue;
         }
         for number in [15, 16] {
@@ -606,7 +609,7 @@ async fn what_is_lost_is_written_back_at_the_end() {
     }
 }
 
-/// Only parts of bases are left: no new log begins there.
+/// No new log begins in a folder that has only parts of bases.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parts_alone_are_no_place_for_a_new_log() {
     let template = template(&[8]).await;

@@ -1,4 +1,4 @@
-//! Drivers of several servers in one process, over buckets that fail.
+//! Tests of drivers: several servers in one process over a bucket with faults.
 
 mod bases;
 mod bucket;

@@ -1,4 +1,4 @@
-//! Connections over TCP: what comes through them, and when they end.
+//! Connections over TCP: delivery of messages, and when connections end.
 
 use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
 use crate::raw::{Identity, Relay, VERSION, accept, closes, dial, greeted, greeting};
@@ -74,15 +74,15 @@ async fn every_message_comes() {
         for message in &messages {
             assert!(come.contains(message), "{message:?}");
         }
-        assert_eq!(receiver.told(Duration::from_millis(100)).await.len(), 0);
+        assert_eq!(receiver.received(Duration::from_millis(100)).await.len(), 0);
     }
-    // To a server that is not there, and to oneself.
+    // To an unknown server, and to the sender itself.
     a.send("nobody", beat(1));
     a.send("a", beat(1));
-    assert_eq!(a.told(Duration::from_millis(100)).await.len(), 0);
+    assert_eq!(a.received(Duration::from_millis(100)).await.len(), 0);
 }
 
-/// By hand, for the figure: `-- round_trips --nocapture`.
+/// Prints the figure for the documentation: `-- round_trips --nocapture`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn round_trips() {
     let mut a = Node::new("a", limits()).await;
@@ -105,7 +105,8 @@ async fn round_trips() {
         assert_eq!(message, Message::Committed(number, None));
         times.push(begun.elapsed());
     }
-    // Half of the round trips took longer than the median. If each of these waited for a processor, it was for so long.
+    // Half of the round trips took longer than the median. If the time without a processor was spread over these, each
+    // waited this long.
     let waited = watch.waited() / 1000;
     times.sort();
     let begun = Instant::now();
@@ -124,7 +125,7 @@ async fn round_trips() {
     assert!(half < Duration::from_millis(20) + waited);
 }
 
-/// While a large update and a large group are on a slow way, beats come in time, in both directions.
+/// Heartbeats arrive in time in both directions while a slow connection carries a large update and a large group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beats_pass_large_messages() {
     let mut a = Node::new("a", limits()).await;
@@ -187,7 +188,7 @@ async fn beats_pass_large_messages() {
     );
 }
 
-/// A machine that is gone without a word, and a way that is cut in one direction.
+/// A connection ends if its peer disappears without closing it, or if one direction is cut.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_ends_a_connection() {
     for ways in [&[0, 1][..], &[0], &[1]] {
@@ -198,9 +199,9 @@ async fn silence_ends_a_connection() {
         a.entry.addresses.clear();
         introduce(&mut [&mut a, &mut b]);
         meet(&mut a, &mut b).await;
-        // Without messages it stands.
-        assert_eq!(a.told(Duration::from_millis(3500)).await.len(), 0);
-        assert_eq!(b.told(Duration::ZERO).await.len(), 0);
+        // An idle connection stays open.
+        assert_eq!(a.received(Duration::from_millis(3500)).await.len(), 0);
+        assert_eq!(b.received(Duration::ZERO).await.len(), 0);
         for way in ways {
             relay.swallow[*way].store(true, Ordering::SeqCst);
         }
@@ -218,7 +219,7 @@ async fn silence_ends_a_connection() {
     }
 }
 
-/// A process that ends is gone at once; its next run has its place, as soon as the list is read again.
+/// When a process ends, its peers are notified at once. Its successor is accepted once they read the list of servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_run_of_a_name() {
     for (first, second) in [("a", "b"), ("b", "a")] {
@@ -233,14 +234,14 @@ async fn another_run_of_a_name() {
         let mut again = Node::new(second, limits()).await;
         let entries = [stays.entry.clone(), again.entry.clone()];
         again.connections.set_servers(&entries);
-        // It dials, and the other asks for the list.
+        // The new process dials, and the peer requests the list of servers.
         let asked = timeout(SOON, async {
             while !matches!(stays.incoming.recv().await.unwrap(), FromPeer::Unknown) {}
         });
         asked.await.unwrap();
         stays.connections.set_servers(&entries);
         meet(&mut stays, &mut again).await;
-        // One that comes while the earlier run seems to live: the earlier one goes first.
+        // A process with the same name starts while the earlier one seems alive: the earlier one is reported as gone.
         let other = Node::new(second, limits()).await;
         stays
             .connections
@@ -249,7 +250,7 @@ async fn another_run_of_a_name() {
     }
 }
 
-/// Both dial at the same moment, many times: one connection stays, and none is told to be gone.
+/// Two servers dial each other at the same time: one connection stays, and neither server is reported as gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_dial() {
     for _ in 0..10 {
@@ -265,13 +266,14 @@ async fn both_dial() {
         meet(b, c).await;
         meet(c, a).await;
         for node in &mut nodes {
-            let told = node.told(Duration::from_millis(100)).await;
-            assert!(told.is_empty(), "{told:?}");
+            let received = node.received(Duration::from_millis(100)).await;
+            assert!(received.is_empty(), "{received:?}");
         }
     }
 }
 
-/// Of two connections between the same processes the one that the lower name dialled stays, and of equal ones the later.
+/// Of two connections between the same processes, the one dialled by the lower name stays; if the lower name dialled
+/// both, the later one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_connections_of_a_pair() {
     let mut a = Node::new("a", limits()).await;
@@ -301,7 +303,7 @@ async fn two_connections_of_a_pair() {
     first.read_exact(&mut frame).await.unwrap();
     assert_eq!(frame, [9, 0, 0, 0, 3, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(a.all(Duration::from_millis(100)).await.len(), 0);
-    // The lower name dials again.
+    // The lower name dials twice.
     z.connections
         .set_servers(&[z.entry.clone(), known.entry("known", &[])]);
     let mut streams = Vec::new();

@@ -1,4 +1,4 @@
-//! Servers without drivers, connected over TCP.
+//! Connections of servers over TCP, without drivers.
 
 use jindou_replicas::net::{Connections, Limits, Listener, listen};
 use jindou_replicas::{Beat, FromPeer, Message, Peers, ServerEntry, ServerName, now};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-/// Time in which anything comes that comes at once, on a machine that does other things as well.
+/// Time limit for messages that are sent at once; long, since the machine may be busy.
 pub const SOON: Duration = Duration::from_secs(60);
 
 pub fn limits() -> Limits {
     Limits::for_updates(256 << 20)
 }
 
-/// A server without a driver.
+/// The connections of one server, without a driver.
 pub struct Node {
     pub name: ServerName,
     pub connections: Connections,
@@ -54,7 +54,7 @@ impl Node {
         self.connections.send(&to.into(), message);
     }
 
-    /// The next thing that comes, problems apart.
+    /// The next message or closed connection; skips problems and requests for the list of servers.
     pub async fn next(&mut self) -> FromPeer {
         loop {
             match timeout(SOON, self.incoming.recv()).await {
@@ -72,15 +72,15 @@ impl Node {
         }
     }
 
-    /// All that has come and comes within this time, questions for the list of servers apart. [`introduce`] leaves such questions
-    /// behind: the server that knows the others first dials them before they know it. They come a second apart.
-    pub async fn told(&mut self, within: Duration) -> Vec<FromPeer> {
+    /// Everything that has arrived or arrives within this time, except requests for the list of servers. [`introduce`]
+    /// causes such requests, a second apart: the server that knows the others first dials them before they know it.
+    pub async fn received(&mut self, within: Duration) -> Vec<FromPeer> {
         let mut all = self.all(within).await;
         all.retain(|from| !matches!(from, FromPeer::Unknown));
         all
     }
 
-    /// All that has come and comes within this time.
+    /// Everything that has arrived or arrives within this time.
     pub async fn all(&mut self, within: Duration) -> Vec<FromPeer> {
         let end = tokio::time::Instant::now() + within;
         let mut all = Vec::new();
@@ -96,7 +96,7 @@ pub fn rand() -> u64 {
     NEXT.fetch_add(1, Ordering::SeqCst)
 }
 
-/// Tells each of these servers of all, one after the other.
+/// Passes the entries of all these servers to each of them, in order.
 pub fn introduce(nodes: &mut [&mut Node]) {
     let entries: Vec<_> = nodes.iter().map(|node| node.entry.clone()).collect();
     for node in nodes {
@@ -104,7 +104,7 @@ pub fn introduce(nodes: &mut [&mut Node]) {
     }
 }
 
-/// Waits until messages come both ways.
+/// Waits until messages arrive in both directions.
 pub async fn meet(one: &mut Node, other: &mut Node) {
     let names = [one.name.clone(), other.name.clone()];
     let begun = Instant::now();
@@ -121,7 +121,7 @@ pub async fn meet(one: &mut Node, other: &mut Node) {
             back |= matches!(from, FromPeer::Message(from, ..) if from == names[1]);
         }
     }
-    // What is still on its way.
+    // Drains messages that are still in flight.
     one.all(Duration::from_millis(100)).await;
     other.all(Duration::from_millis(100)).await;
 }

@@ -1,4 +1,4 @@
-//! Ends of connections that are made by hand, and a relay between two that are not.
+//! Connections whose bytes a test writes itself, and a relay between two servers.
 
 use jindou_replicas::ServerEntry;
 use jindou_testing::Stopwatch;
@@ -47,7 +47,7 @@ pub fn hash(der: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Believes everything.
+/// Accepts any certificate.
 #[derive(Debug)]
 struct Credulous;
 
@@ -91,7 +91,7 @@ impl ServerCertVerifier for Credulous {
 
 pub type Dialled = client::TlsStream<TcpStream>;
 
-/// Dials with this certificate, or with none. The other side has not said yet whether it takes it.
+/// Dials with this certificate, or with none. The peer may still reject it afterwards.
 pub async fn dial(address: &str, as_whom: Option<&Identity>) -> io::Result<Dialled> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -112,7 +112,7 @@ pub async fn dial(address: &str, as_whom: Option<&Identity>) -> io::Result<Diall
         .await
 }
 
-/// Takes one connection of any client.
+/// Accepts one connection of any client.
 pub async fn accept(
     listener: &TcpListener,
     as_whom: &Identity,
@@ -128,10 +128,10 @@ pub async fn accept(
     TlsAcceptor::from(Arc::new(config)).accept(stream).await
 }
 
-/// The version of the connections.
+/// Version of the protocol.
 pub const VERSION: u32 = 2;
 
-/// A greeting as the format has it.
+/// Encodes a greeting.
 pub fn greeting(version: u32, name: &str, to: &str) -> Vec<u8> {
     let mut rest = vec![0, name.len() as u8];
     rest.extend_from_slice(name.as_bytes());
@@ -144,7 +144,7 @@ pub fn greeting(version: u32, name: &str, to: &str) -> Vec<u8> {
     [out, rest].concat()
 }
 
-/// Reads a greeting; gives its version and its answer.
+/// Reads a greeting. Returns its version and its answer: 0 accepted, 1 another connection is kept, 2 refused.
 pub async fn greeted(stream: &mut (impl AsyncReadExt + Unpin)) -> io::Result<(u32, u8)> {
     let mut head = [0; 14];
     stream.read_exact(&mut head).await?;
@@ -156,7 +156,7 @@ pub async fn greeted(stream: &mut (impl AsyncReadExt + Unpin)) -> io::Result<(u3
     Ok((version, rest[0]))
 }
 
-/// True if the other side closes within this time, whatever it says until then.
+/// True if the peer closes within this time, whatever it sends until then.
 pub async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> bool {
     let watch = Stopwatch::start();
     let mut bytes = [0; 1024];
@@ -172,20 +172,20 @@ pub async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) 
     }
 }
 
-/// Passes bytes on, as fast as it is told, until it is told not to.
+/// A relay that forwards bytes at a given rate, or drops them.
 pub struct Relay {
     pub address: String,
-    /// Swallows what the dialler sends, and what it gets.
+    /// If true, drops the bytes that the dialling side sends (0) or receives (1).
     pub swallow: [Arc<AtomicBool>; 2],
-    /// Bytes that were passed on.
+    /// Number of bytes forwarded.
     pub passed: Arc<AtomicU64>,
 }
 
 impl Relay {
-    /// A relay to this address, with its rate each way in bytes per second.
+    /// Starts a relay to this address; `rate` is in bytes per second for each direction.
     pub async fn new(to: &str, rate: u64) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
-        // Little is on its way between the ends.
+        // Small buffers, so that few bytes are in flight between the ends.
         socket.set_recv_buffer_size(64 << 10).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(16).unwrap();

@@ -1,5 +1,5 @@
-//! A relay of connections that delays requests, cuts connections in the middle of answers, and swallows requests and
-//! answers, by a seed.
+//! A relay for HTTP connections with faults drawn from a seed: it delays requests, cuts connections before, after and
+//! in responses, and drops responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,27 +9,27 @@ use tokio::net::{TcpListener, TcpStream};
 
 #[derive(Debug)]
 pub struct Relay {
-    /// Where it listens.
+    /// The port on which it listens.
     pub port: u16,
     target: u16,
     seed: AtomicU64,
-    /// Milliseconds by which each request is late.
+    /// Delay of each request in milliseconds.
     pub delay: AtomicU64,
-    /// Requests of 1000 that go wrong.
+    /// Number of requests of 1000 that fail.
     pub bad: AtomicU64,
-    /// How many did.
+    /// Number of requests that failed.
     pub wrong: AtomicU64,
 }
 
 enum Fate {
     Well,
-    /// Nothing arrives, and the connection is cut.
+    /// The request is dropped, and the connection is cut.
     CutBefore,
-    /// Only the request arrives, and the connection is cut before its answer.
+    /// The request arrives, and the connection is cut before the response.
     CutAfter,
-    /// The request arrives, and the connection is cut in the middle of its answer.
+    /// The request arrives, and the connection is cut in the middle of the response.
     CutIn,
-    /// The request arrives, and nothing ever comes back.
+    /// The request arrives, and the response is dropped; the connection stays open.
     Swallowed,
 }
 
@@ -48,7 +48,7 @@ impl Relay {
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let relay = accepting.clone();
-                // Both ends are closed when it returns.
+                // Both connections are closed when this returns.
                 tokio::spawn(async move { relay.connection(client).await });
             }
         });
@@ -86,7 +86,7 @@ impl Relay {
             tokio::select! {
                 read = client.read(&mut up) => {
                     let bytes = &up[..read.ok().filter(|read| *read > 0)?];
-                    // The first bytes after an answer are a request's.
+                    // The first bytes after a response begin a request.
                     if std::mem::take(&mut answering) {
                         fate = self.fate();
                         tokio::time::sleep(Duration::from_millis(self.delay.load(Ordering::SeqCst))).await;

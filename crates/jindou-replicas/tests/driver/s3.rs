@@ -1,4 +1,4 @@
-//! A log in a bucket of a real S3 server: versitygw, whose binary `JINDOU_VERSITYGW` names.
+//! Logs in a bucket of a real S3 server, versitygw. `JINDOU_VERSITYGW` is the path of its binary.
 
 use crate::bases::check_bases;
 use crate::bucket::{check_objects, check_spans};
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-/// A server of one bucket over a temporary folder.
+/// An S3 server with one bucket in a temporary folder.
 pub struct Gateway {
     binary: PathBuf,
     folder: tempfile::TempDir,
@@ -26,7 +26,7 @@ pub struct Gateway {
 const BUCKET: &str = "store.log";
 
 impl Gateway {
-    /// `None`, and a line that says so, where there is no versitygw.
+    /// Starts versitygw. If `JINDOU_VERSITYGW` is not set, prints that and returns `None`.
     pub async fn start() -> Option<Self> {
         let Some(binary) = std::env::var_os("JINDOU_VERSITYGW") else {
             eprintln!("not run: JINDOU_VERSITYGW names no versitygw");
@@ -35,8 +35,8 @@ impl Gateway {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("buckets");
         std::fs::create_dir_all(root.join(BUCKET)).unwrap();
-        // Not one that the system gives to connections: a client that tries to connect while the server is dead would get
-        // it some day, and be connected to itself.
+        // Not an ephemeral port: a client that tries to connect while the server is dead might get the same port as its
+        // own, and connect to itself.
         let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
         let first = 20_000 + rand::random::<u16>() % 10_000;
         let port = (first..32_000).find(free).unwrap();
@@ -64,8 +64,8 @@ impl Gateway {
                 ],
                 false => Vec::new(),
             })
-            // With attributes of files, not `--sidecar`: killed in the middle of a put, that leaves an object's attributes
-            // without it, so that the name is taken and nothing is there, for ever.
+            // Without `--sidecar`: if the server is killed in the middle of a put, that mode can leave the attributes
+            // of an object without the object. The name is then taken for ever, and reads find nothing.
             .args(["--keep-alive", "--quiet", "posix"])
             .arg(self.folder.path().join("buckets"))
             .env_clear()
@@ -84,7 +84,7 @@ impl Gateway {
         panic!("versitygw does not answer");
     }
 
-    /// SIGKILL.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -108,7 +108,7 @@ fn through(port: u16, limits: Limits) -> Bucket {
     Bucket::open_with(&place, variables(port, &[]), limits).unwrap()
 }
 
-/// The settings of a client, with some of them changed.
+/// Environment variables of a client, some of them changed.
 fn variables(port: u16, changed: &[(&str, &str)]) -> Vec<(String, String)> {
     let endpoint = format!("http://127.0.0.1:{port}");
     let usual = [
@@ -134,7 +134,7 @@ async fn objects() {
     check_objects(gateway.bucket()).await;
 }
 
-/// HTTPS, with a certificate that is known by `AWS_CA_BUNDLE` only.
+/// HTTPS with a certificate that only `AWS_CA_BUNDLE` lists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn encrypted() {
     let Some(mut gateway) = Gateway::start().await else {
@@ -160,7 +160,7 @@ async fn encrypted() {
         Bucket::open_with(&format!("s3://{BUCKET}"), variables, limits()).unwrap()
     };
     check_objects(open(&endpoint, &roots)).await;
-    // A certificate that is not known, one of another name, and a file without any.
+    // An unknown certificate, a certificate for another name, and a bundle without certificates.
     let why = open(&endpoint, "").probe().await.unwrap_err();
     assert!(
         why.contains("cannot be reached: invalid peer certificate: "),
@@ -183,7 +183,7 @@ async fn encrypted() {
     );
 }
 
-/// More names than a page of a listing has.
+/// Listings of more names than one page holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages() {
     let Some(gateway) = Gateway::start().await else {
@@ -219,7 +219,7 @@ async fn three_servers() {
     );
 }
 
-/// SIGKILL in the middle, three seconds without it, and it is there again.
+/// The S3 server is killed with SIGKILL while clients run, and is started again three seconds later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_bucket_dies_and_comes_back() {
     let Some(mut gateway) = Gateway::start().await else {
@@ -250,7 +250,7 @@ async fn the_bucket_dies_and_comes_back() {
     assert!(sums.acknowledged > 50 && sums.answered > 100, "{sums:?}");
 }
 
-/// One request of ten is lost, or its answer, or the middle of its answer; all of them are late.
+/// All requests are delayed, and one of ten fails: its request, its response or the end of its response is lost.
 async fn bad_network(seed: u64) {
     let Some(gateway) = Gateway::start().await else {
         return;
@@ -289,7 +289,7 @@ async fn a_bad_network() {
     bad_network(11).await;
 }
 
-/// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+/// To run by hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long"]
 async fn a_bad_network_in_many_seeds() {
@@ -325,7 +325,7 @@ async fn refused_by_the_server() {
         why,
         "the bucket cannot be read: the bucket refuses: there is no such bucket"
     );
-    // A server that takes every put, which versitygw is not.
+    // A server that accepts every create-only put; versitygw does not, so `Faulty` simulates it.
     let careless = gateway.bucket().wrapped(|store| {
         let faulty = Faulty::new(store, 1);
         faulty.careless.store(true, Ordering::SeqCst);
@@ -335,17 +335,16 @@ async fn refused_by_the_server() {
     assert!(why.contains("create the same name"), "{why}");
 }
 
-/// Places and settings that are refused without a server.
+/// Log locations and settings that are rejected without a request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refused_before() {
+async fn invalid_settings_are_rejected() {
     let refused = |place: &str, changed: &[(&str, &str)]| {
         Bucket::open_with(place, variables(9, changed), limits()).unwrap_err()
     };
     for place in ["http://bucket/prefix", "gs://bucket", "file:///tmp", ""] {
         let why = refused(place, &[]);
-        let begin = format!(
-            "\"{place}\" is not a place of a log: that is s3://BUCKET/PREFIX or a directory"
-        );
+        let begin =
+            format!("invalid log location \"{place}\": expected s3://BUCKET/PREFIX or a directory");
         assert!(why.starts_with(&begin), "{why}");
     }
     for place in [
@@ -370,7 +369,7 @@ async fn refused_before() {
         why.starts_with("the settings for S3 are not right: "),
         "{why}"
     );
-    // There is no server at port 9.
+    // No server listens on port 9.
     let closed = Bucket::open_with("s3://bucket", variables(9, &[]), limits()).unwrap();
     let why = closed.probe().await.unwrap_err();
     assert!(
@@ -379,7 +378,7 @@ async fn refused_before() {
         ),
         "{why}"
     );
-    // The service that has a machine's credentials, where there is one, is not asked.
+    // No request is sent to the cloud's metadata service for credentials.
     let none = [
         ("AWS_ACCESS_KEY_ID", ""),
         ("AWS_SECRET_ACCESS_KEY", ""),
@@ -399,9 +398,9 @@ async fn refused_before() {
     );
 }
 
-/// A server that accepts connections and says nothing, nonsense, or too much.
+/// A server that accepts connections and sends nothing, nonsense, or too much.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_are_none() {
+async fn servers_that_do_not_speak_http() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let endless = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let long = "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\nLast-Modified: Sat, 28 Nov 2026 05:00:00 GMT\r\nETag: \"x\"\r\n\r\nx";
@@ -446,7 +445,7 @@ async fn servers_that_are_none() {
     }
 }
 
-/// By hand: commits in a second and the time of an answer, of 1 and 64 clients at one server.
+/// To run by hand: commits per second and response times of 1 and 64 clients of one server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn commits() {
@@ -512,7 +511,7 @@ async fn commits() {
     }
 }
 
-/// By hand: requests of idle servers, by kind, in a minute.
+/// To run by hand: requests to the bucket by idle servers in a minute, by kind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn idle_requests() {

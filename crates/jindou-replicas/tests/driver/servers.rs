@@ -1,4 +1,4 @@
-//! Servers over one bucket.
+//! Several servers over one bucket.
 
 use crate::faulty::Faulty;
 use crate::store::LOADED;
@@ -28,7 +28,7 @@ pub async fn seconds(seconds: f64) {
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
 }
 
-/// A directory, and the object store that a bucket over it has.
+/// A temporary directory, and an object store over it.
 fn directory() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
     let folder = tempfile::tempdir().unwrap();
     let mut store: Option<Arc<dyn ObjectStore>> = None;
@@ -97,7 +97,7 @@ async fn servers_that_only_know_the_bucket() {
     assert!(sums.acknowledged > 20 && sums.answered > 100, "{sums:?}");
 }
 
-/// A process whose name another one takes ends soon: the others refuse its certificate.
+/// A process stops when another process takes its name, since its peers then refuse its certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_taken_over_is_found_out_over_tcp() {
     let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 3, settings());
@@ -105,14 +105,14 @@ async fn a_name_taken_over_is_found_out_over_tcp() {
     let earlier = world.new_server(1, true).await;
     seconds(1.0).await;
     let later = world.new_server(1, true).await;
-    // Without a handle it would end by itself.
+    // The handle is kept: a driver without handles stops.
     let (_running, task) = earlier.running.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(60), task).await;
     assert_eq!(ended.unwrap().unwrap(), Err(Stopped::Replaced));
     assert!(!later.running.unwrap().1.is_finished());
 }
 
-/// Connections of a server that another one refuses until it is told otherwise.
+/// Connections that a peer refuses while the flag is true.
 struct Refused(Arc<AtomicBool>);
 
 impl Peers for Refused {
@@ -123,7 +123,7 @@ impl Peers for Refused {
     }
 }
 
-/// A server that others refuse may lack what they acknowledge, so its queries wait until it is accepted.
+/// While a peer refuses a server, the server may lack updates that the peer acknowledges. So its queries wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queries_wait_until_the_other_servers_accept_this_one() {
     let bucket = Bucket::new(Arc::new(InMemory::new()), "log", limits());
@@ -154,7 +154,8 @@ async fn queries_wait_until_the_other_servers_accept_this_one() {
     assert_ne!(unready().await, Some(Unready::Joining));
 }
 
-/// Updates of 32 MiB, at each server, while others go on: forwarded ones have outcomes, and all servers hear of each other.
+/// Each server gets an update of 32 MiB while small updates continue: every update has an outcome, and all servers stay
+/// connected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_updates_over_tcp() {
     let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 9, settings());
@@ -178,7 +179,7 @@ async fn large_updates_over_tcp() {
             assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?}");
         }
     };
-    // On a busy machine a connection that carries 32 MiB is silent for so long that servers take each other for gone.
+    // On a busy machine, sending 32 MiB may delay other messages so long that servers regard each other as gone.
     let disturb = async {
         loop {
             world.disturb();
@@ -202,12 +203,12 @@ async fn large_updates_over_tcp() {
     }
 }
 
-/// One request of eight goes wrong, and servers die in the middle.
+/// One request of eight fails, and servers are killed in the middle.
 async fn bad_weather(seed: u64, way: Way, over_folder: bool) {
     weather(125, seed, way, over_folder).await;
 }
 
-/// This number of 1000 requests goes wrong, and servers die in the middle.
+/// `bad` of 1000 requests fail, and servers are killed in the middle.
 async fn weather(bad: u64, seed: u64, way: Way, over_folder: bool) {
     let (folder, local) = directory();
     let world = match over_folder {
@@ -232,7 +233,7 @@ async fn weather(bad: u64, seed: u64, way: Way, over_folder: bool) {
         seconds(0.3).await;
         world.start(&mut servers[victim]).await;
     }
-    // Long enough for what is acknowledged to have reached all of them, over the same bucket.
+    // Time for all acknowledged updates to reach every server through the bucket.
     seconds(4.0).await;
     let sums = world.finish(clients, &servers).await;
     eprintln!("{seed}, {over_folder}: {sums:?}");
@@ -259,13 +260,13 @@ async fn bad_weather_over_tcp() {
     bad_weather(18, Way::Net, false).await;
 }
 
-/// Servers die and come back, and are connected again soon after.
+/// Servers are killed and started again, and reconnect soon.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deaths_over_tcp() {
     weather(0, 19, Way::Net, true).await;
 }
 
-/// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+/// To run by hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long"]
 async fn deaths_over_tcp_in_many_seeds() {
@@ -276,7 +277,7 @@ async fn deaths_over_tcp_in_many_seeds() {
     }
 }
 
-/// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+/// To run by hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long"]
 async fn bad_weather_in_many_seeds() {
@@ -292,7 +293,7 @@ async fn bad_weather_in_many_seeds() {
     }
 }
 
-/// Bases are uploaded, the log is trimmed, and a server with an empty folder starts from what is left.
+/// Bases are uploaded and the log is trimmed; a server with an empty folder then starts from the newest base.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_folder_is_filled() {
     let settings = Settings {
@@ -356,12 +357,12 @@ async fn a_bucket_that_goes_away_and_comes_back() {
         let handle = running.handle.clone();
         async move { handle.update(key, b"\0".as_slice().into()).await }
     });
-    // Reads go on meanwhile, since what is known is young enough.
+    // Reads continue meanwhile, since the latest freshness proof is young enough.
     assert_eq!(world.query(0, Consistency::Any).await, Some(true));
     assert_eq!(world.query(0, Consistency::Default).await, Some(true));
     assert_eq!(asked.await.unwrap(), Outcome::Unknown);
     assert_eq!(world.groups(), groups);
-    // By now it is too old.
+    // The latest freshness proof is now older than `max_staleness`.
     assert_eq!(world.query(1, Consistency::Default).await, Some(false));
     assert_eq!(world.query(1, Consistency::Any).await, Some(true));
     assert!(running.handle.status().await.unwrap().unready.is_some());
@@ -369,7 +370,7 @@ async fn a_bucket_that_goes_away_and_comes_back() {
     assert!(running.store.reports.lock().unwrap().iter().any(failed));
     world.faulty.away.store(false, Ordering::SeqCst);
     world.disturb_bucket();
-    // The same key asks again, and is there once.
+    // Retries with the same key, which must take effect once.
     let mut outcome = Outcome::Unknown;
     for _ in 0..3 {
         if outcome == Outcome::Unknown {
@@ -377,7 +378,7 @@ async fn a_bucket_that_goes_away_and_comes_back() {
         }
     }
     assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
-    // What failed is told, and that it is over: the log would end with an error otherwise.
+    // The last report about the bucket must be that requests succeed again, or the operator would still see a failure.
     let is_over = || {
         let reports = running.store.reports.lock().unwrap();
         let about_bucket = |r: &&Report| matches!(r, Report::Bucket(..) | Report::BucketBack);
@@ -393,7 +394,8 @@ async fn a_bucket_that_goes_away_and_comes_back() {
     world.finish(clients, &servers).await;
 }
 
-/// A full disk and a folder that may not be written: nothing is acknowledged or lost, and both are told.
+/// A full disk and a folder without write permission: no update is acknowledged or lost, and the probe names the
+/// failure.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bucket_that_cannot_be_written() {
     let (folder, store) = directory();
@@ -410,7 +412,7 @@ async fn a_bucket_that_cannot_be_written() {
         let groups = world.groups();
         seconds(1.0).await;
         assert_eq!(world.groups(), groups);
-        // Reads ask the bucket, which can be read.
+        // Strict reads only list the bucket, which still works.
         assert_eq!(world.query(0, Consistency::Strict).await, Some(true));
         let refused = world.bucket.probe().await.unwrap_err();
         assert!(
@@ -422,7 +424,7 @@ async fn a_bucket_that_cannot_be_written() {
     world.finish(clients, &servers).await;
 }
 
-/// A server that starts again from its own base, or from one in the bucket, gives a repeated request its first answer.
+/// After a start from the local base, or from one in the bucket, a retry still gets the first answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeated_requests_after_a_start() {
     let world = World::new(Arc::new(InMemory::new()), None, false, 8, settings());
@@ -451,7 +453,7 @@ async fn repeated_requests_after_a_start() {
     world.start(&mut server).await;
     assert_eq!(ask(&server).await, first);
     let other = world.new_server(1, true).await;
-    // What waits while the store is downloaded is told as unknown.
+    // Updates that wait during the download of the store end with an unknown outcome.
     let mut outcome = Outcome::Unknown;
     for _ in 0..50 {
         if outcome == Outcome::Unknown {
@@ -465,7 +467,7 @@ async fn repeated_requests_after_a_start() {
     world.finish(clients, &[server, other]).await;
 }
 
-/// A base that is saved while another one is on its way to the bucket, or which the bucket refuses, is uploaded afterwards.
+/// A base that is saved during the upload of another one, or whose upload fails, is uploaded afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newest_saved_base_is_uploaded() {
     let world = World::new(Arc::new(InMemory::new()), None, false, 9, settings());
@@ -523,7 +525,7 @@ async fn a_long_evaluation_holds_nothing_up() {
         async move { world.update().await }
     });
     seconds(0.5).await;
-    // Beats, reads and listings go on: the others do not take over.
+    // Heartbeats, reads and listings continue, so no other server becomes the writer.
     for _ in 0..12 {
         for index in 0..2 {
             assert_eq!(world.query(index, Consistency::Strict).await, Some(true));
@@ -579,7 +581,7 @@ async fn ends_of_drivers() {
         let (handle, driver) = started.unwrap();
         (handle, tokio::spawn(driver.run()))
     };
-    // By its token, by its handle, and by having none.
+    // A driver ends when its token is cancelled, when its handle stops it, and when its last handle is dropped.
     let options = Options::new("one");
     let (handle, task) = begin(options.clone()).await;
     options.cancel.cancel();
@@ -595,7 +597,7 @@ async fn ends_of_drivers() {
     let (handle, task) = begin(Options::new("one")).await;
     drop(handle);
     assert_eq!(task.await.unwrap(), Ok(()));
-    // By another process of the same name.
+    // It also ends when another process takes its name.
     let mut options = Options::new("one");
     options.refresh = Duration::from_millis(200);
     let (_first, first) = begin(options.clone()).await;

@@ -1,4 +1,4 @@
-//! The simulator's tiny store as an application, with a folder in memory that outlives its process.
+//! The simulator's store as an [`Application`], with a folder in memory that survives a killed driver.
 
 use jindou_model::CancelToken;
 use jindou_replicas::simulate::{EPOCH, State};
@@ -9,7 +9,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Id epoch of the state without groups.
+/// Id epoch of the loaded store.
 pub const LOADED: u64 = 77;
 
 #[derive(Clone, Default, Debug)]
@@ -20,9 +20,9 @@ pub struct Tiny {
     pub folder: Folder,
     pub published: Arc<Mutex<(u64, State)>>,
     pub reports: Arc<Mutex<Vec<Report>>>,
-    /// Time that each evaluation takes.
+    /// Duration of each evaluation.
     pub slow: Arc<Mutex<std::time::Duration>>,
-    /// While it is true, reading a base's file for the bucket does not end.
+    /// While true, reads of a base's file block.
     pub files_wait: Arc<AtomicBool>,
 }
 
@@ -125,7 +125,7 @@ impl Application for Tiny {
     }
 }
 
-/// The state, whose file cannot be read while this is true, and a file without bytes.
+/// A base of two files: the encoded state, whose reads block while the flag is true, and an empty file.
 struct OneFile([u8; 48], Arc<AtomicBool>);
 
 impl BaseFiles for OneFile {

@@ -1,4 +1,4 @@
-//! Connections over TCP: what is refused, and what is bounded.
+//! Connections over TCP from unknown, faulty and slow peers: which are refused, and how their cost is bounded.
 
 use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
 use crate::raw::{Identity, VERSION, accept, closes, dial, greeted, greeting, hash};
@@ -26,12 +26,12 @@ async fn strangers_are_refused() {
     b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
     let address = a.address().to_owned();
-    // What stands in the bucket is the hash of what is shown.
+    // The entry in the bucket has the hash of the certificate that the server presents.
     let stream = dial(&address, Some(&known)).await.unwrap();
     let shown = stream.get_ref().1.peer_certificates().unwrap();
     assert_eq!(Some(hash(&shown[0])), a.entry.certificate);
     drop(stream);
-    // With its own certificate and name.
+    // A known peer with its own certificate and name is accepted.
     let mut right = dial(&address, Some(&known)).await.unwrap();
     right
         .write_all(&greeting(VERSION, "known", "a"))
@@ -40,7 +40,8 @@ async fn strangers_are_refused() {
     assert_eq!(greeted(&mut right).await.unwrap(), (VERSION, 0));
     a.send("known", beat(1));
     assert!(!closes(&mut right, Duration::from_millis(300)).await);
-    // With another's certificate, with an unknown one, with none; another's name, an unknown one, for another server.
+    // Refused: the certificate of another peer, an unknown one, or none; the name of another peer, an unknown name, or
+    // the server's own; and a greeting for another server.
     for (as_whom, name, to) in [
         (Some(&other), "known", "a"),
         (Some(&stranger), "known", "a"),
@@ -60,7 +61,7 @@ async fn strangers_are_refused() {
         };
         assert!(timeout(SOON, refused).await.unwrap().is_err(), "{name}");
     }
-    // Nothing came of it, and the two that were connected are.
+    // The refused attempts caused only requests for the list of servers, and both accepted connections are still open.
     let all = a.all(Duration::from_millis(300)).await;
     let quiet = |from: &FromPeer| matches!(from, FromPeer::Unknown);
     assert!(all.iter().all(quiet) && !all.is_empty(), "{all:?}");
@@ -68,7 +69,7 @@ async fn strangers_are_refused() {
     meet(&mut a, &mut b).await;
 }
 
-/// A server that has just started notices whether the others know it already.
+/// A new server notices whether its peers know it already.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_not_known_yet_notices_it() {
     let mut a = Node::new("a", limits()).await;
@@ -84,12 +85,12 @@ async fn a_server_that_is_not_known_yet_notices_it() {
     b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
     assert!(!a.connections.is_rejected_by_peer());
-    // One that is gone does not refuse.
+    // A peer that has ended does not count as one that refuses.
     drop(b);
     assert!(!a.connections.is_rejected_by_peer());
 }
 
-/// Strangers cause no more listings than a few, and then one every ten seconds.
+/// Strangers cause only a few listings, and then one every ten seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_cost_little() {
     let mut a = Node::new("a", limits()).await;
@@ -181,7 +182,7 @@ async fn wrong_frames_end_a_connection() {
         );
         assert!(matches!(a.next().await, FromPeer::Gone(_)), "{what}");
     }
-    // Instead of a greeting.
+    // Wrong bytes in place of a greeting.
     for bytes in [
         noise,
         vec![0; 14],
@@ -191,16 +192,16 @@ async fn wrong_frames_end_a_connection() {
         let _ = stream.write_all(&bytes).await;
         assert!(closes(&mut stream, Duration::from_millis(1500)).await);
     }
-    // Without TLS.
+    // A client without TLS.
     let mut stream = TcpStream::connect(&address).await.unwrap();
     let _ = stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await;
     assert!(closes(&mut stream, Duration::from_millis(1500)).await);
     assert_eq!(a.all(Duration::from_millis(200)).await.len(), 0);
 }
 
-/// Connections that say nothing, or a byte now and then, before the handshake, in it, after it, and in a frame.
+/// Connections that stall or send a byte now and then, in the handshake, in the greeting or in a frame, are closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_ones_hold_nothing() {
+async fn slow_connections_are_closed() {
     let mut a = Node::new("a", limits()).await;
     let mut b = Node::new("b", limits()).await;
     let known = Identity::new();
@@ -213,7 +214,7 @@ async fn slow_ones_hold_nothing() {
         let mut stream = TcpStream::connect(&address).await.unwrap();
         let begun = Arc::clone(&begun);
         slow.push(tokio::spawn(async move {
-            // The beginning of a hello of 16 KiB.
+            // The beginning of a TLS ClientHello of 16 KiB.
             let _ = stream.write_all(&[22, 3, 1, 64, 0, 1, 0, 63, 252]).await;
             for _ in 0..100 {
                 sleep(Duration::from_millis(100)).await;
@@ -224,7 +225,7 @@ async fn slow_ones_hold_nothing() {
             begun.elapsed()
         }));
     }
-    // Of one address only some are listened to at a time; those that are known are, as soon as the slow are gone.
+    // The number of simultaneous handshakes per address is limited. A known peer gets in once the slow ones are closed.
     b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
     let met = begun.elapsed();
@@ -233,7 +234,7 @@ async fn slow_ones_hold_nothing() {
         let time = task.await.unwrap();
         assert!(time < Duration::from_millis(4500), "{time:?}");
     }
-    // Known, but without a greeting.
+    // A known peer that sends its greeting too slowly.
     let mut stream = dial(&address, Some(&known)).await.unwrap();
     let begun = Instant::now();
     for byte in greeting(VERSION, "known", "a") {
@@ -244,7 +245,7 @@ async fn slow_ones_hold_nothing() {
     }
     assert!(closes(&mut stream, Duration::from_secs(2)).await);
     assert!(begun.elapsed() < SOON);
-    // Known, and silent in the middle of a frame.
+    // A known peer that stalls in the middle of a frame.
     let mut stream = dial(&address, Some(&known)).await.unwrap();
     stream
         .write_all(&greeting(VERSION, "known", "a"))
@@ -256,7 +257,7 @@ async fn slow_ones_hold_nothing() {
     assert!(matches!(a.next().await, FromPeer::Gone(name) if *name == *"known"));
 }
 
-/// Servers of another version are left alone after the greeting, and the operator is told once.
+/// Peers of another protocol version are not dialled again after the greeting, and are reported once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_versions() {
     let mut a = Node::new("a", limits()).await;
@@ -269,7 +270,7 @@ async fn other_versions() {
         dialling.entry("dialling", &[]),
         listening.entry("listening", &[&place]),
     ]);
-    // What a later version may say: anything after its number.
+    // A later version may send anything after the version number.
     let mut later = b"JDPEERS\n".to_vec();
     later.extend_from_slice(&[7, 0, 0, 0, 4, 0, 1, 2, 3, 4]);
     for _ in 0..3 {
@@ -287,15 +288,15 @@ async fn other_versions() {
         closes(&mut stream, SOON).await;
     }
     assert_eq!(dialled, 1);
-    let mut told: Vec<_> = (a.all(Duration::from_millis(100)).await.into_iter())
+    let mut received: Vec<_> = (a.all(Duration::from_millis(100)).await.into_iter())
         .map(|from| match from {
             FromPeer::Problem(PeerProblem::Version(name, 7)) => name.to_string(),
             other => panic!("{other:?}"),
         })
         .collect();
-    told.sort();
-    assert_eq!(told, ["dialling", "listening"]);
-    // Another process of the same name is tried again.
+    received.sort();
+    assert_eq!(received, ["dialling", "listening"]);
+    // A new process with the same name is dialled again.
     let entry = ServerEntry {
         start: 2,
         ..listening.entry("listening", &[&place])
@@ -305,9 +306,9 @@ async fn other_versions() {
     assert!(matches!(again, Ok(Ok(_))));
 }
 
-/// Updates that there is no room for come back at once; what is too large is told once.
+/// Updates for which the receiver lacks memory are rejected at once. Messages that are too large are reported once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_room() {
+async fn messages_beyond_the_memory_limit() {
     let mut a = Node::new("a", limits()).await;
     let small = Limits {
         message: 1 << 20,
@@ -320,7 +321,7 @@ async fn no_room() {
     let forward = |key, size| Message::Forward(RequestKey(key).into(), body(size), None);
     a.send("b", forward(1, 900 << 10));
     assert_eq!(b.message().await.1, forward(1, 900 << 10));
-    // The machine has it, and so there is no room for these, large or small.
+    // Update 1 is not answered yet and holds its memory, so updates 2 and 3 are rejected; a small one still fits.
     for key in [2, 3] {
         a.send("b", forward(key, 900 << 10));
         let (_, refused) = a.message().await;
@@ -328,7 +329,7 @@ async fn no_room() {
     }
     a.send("b", forward(4, 60 << 10));
     assert_eq!(b.message().await.1, forward(4, 60 << 10));
-    // Now it is done.
+    // The answers release the memory.
     for key in [1, 4] {
         b.send("a", Message::Outcome(RequestKey(key), Outcome::Unknown));
         a.message().await;
@@ -338,20 +339,20 @@ async fn no_room() {
     for key in [5, 6] {
         a.send("b", forward(key, 1100 << 10));
     }
-    let told = a.told(Duration::from_millis(200)).await;
-    let [FromPeer::Problem(PeerProblem::TooLarge(name, size))] = &told[..] else {
-        panic!("{told:?}");
+    let received = a.received(Duration::from_millis(200)).await;
+    let [FromPeer::Problem(PeerProblem::TooLarge(name, size))] = &received[..] else {
+        panic!("{received:?}");
     };
     assert!(**name == *"b" && *size > 1100 << 10);
-    assert_eq!(b.told(Duration::from_millis(100)).await.len(), 0);
+    assert_eq!(b.received(Duration::from_millis(100)).await.len(), 0);
 }
 
-/// A wrong address is told once, and tried again until it is right.
+/// A wrong address is reported once; the peer is dialled again until its address is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_addresses() {
     let mut a = Node::new("a", limits()).await;
     let mut b = Node::new("b", limits()).await;
-    // A socket that is bound and not listened on refuses connections, and no other program can get its port.
+    // A bound socket that does not listen refuses connections, and no other program can get its port.
     let nowhere = TcpSocket::new_v4().unwrap();
     nowhere.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let wrong = nowhere.local_addr().unwrap().to_string();
@@ -359,13 +360,13 @@ async fn wrong_addresses() {
     a.entry.addresses.clear();
     introduce(&mut [&mut a, &mut b]);
     let begun = Instant::now();
-    let mut told = Vec::new();
-    while told.is_empty() && begun.elapsed() < SOON {
-        told = a.told(Duration::from_millis(100)).await;
+    let mut received = Vec::new();
+    while received.is_empty() && begun.elapsed() < SOON {
+        received = a.received(Duration::from_millis(100)).await;
     }
-    told.extend(a.told(Duration::from_secs(3)).await);
-    let [FromPeer::Problem(PeerProblem::Unreachable(name, why))] = &told[..] else {
-        panic!("{told:?}");
+    received.extend(a.received(Duration::from_secs(3)).await);
+    let [FromPeer::Problem(PeerProblem::Unreachable(name, why))] = &received[..] else {
+        panic!("{received:?}");
     };
     assert!(**name == *"b" && why.contains(&wrong), "{why}");
     let begun = Stopwatch::start();
@@ -394,9 +395,9 @@ async fn wrong_addresses() {
     }
 }
 
-/// One that is dialled at another address than it listens on, as behind a forwarded port.
+/// A server whose advertised address differs from the one on which it listens, as with a forwarded port.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_of_another_socket() {
+async fn an_advertised_address_that_differs() {
     let all = listen("127.0.0.1:0", Some("0.0.0.0:0"), limits()).await;
     let all = all.unwrap();
     let (host, port) = all.address().rsplit_once(':').unwrap();
@@ -410,9 +411,9 @@ async fn an_address_of_another_socket() {
     meet(&mut a, &mut b).await;
 }
 
-/// A peer that reads nothing holds up nothing but itself, and what waits for it is bounded in time.
+/// A peer that does not read delays no other peer, and its connection is closed after a time limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_does_not_read() {
+async fn a_peer_that_does_not_read() {
     let mut a = Node::new("a", limits()).await;
     let mut b = Node::new("b", limits()).await;
     let known = Identity::new();
@@ -431,7 +432,7 @@ async fn one_that_does_not_read() {
     let mut number = 0;
     while !gone {
         assert!(begun.elapsed() < SOON);
-        // It lives, by its own signs.
+        // The peer keeps sending, so it is not closed for silence.
         let _ = stream.write_all(&[1, 0, 0, 0, 16]).await;
         number += 1;
         a.send(

@@ -1,4 +1,4 @@
-//! Servers in this process, their clients, and what the simulator's judge sees of them.
+//! Servers and clients in this process, and the history that the simulator's checker judges.
 
 use crate::faulty::Faulty;
 use crate::store::{Folder, Tiny};
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// The way from server to server.
+/// How servers are connected to each other.
 pub enum Way {
     NoPeers,
     Hub(Hub),
-    /// TCP, over this machine's loopback.
+    /// TCP over the loopback interface.
     Net,
 }
 
@@ -32,13 +32,14 @@ pub struct World {
     keys: AtomicU64,
     runs: AtomicU64,
     newest: AtomicU64,
-    /// The last time at which servers or connections were not well.
+    /// The last time at which servers or connections were disturbed.
     disturbed: AtomicU64,
     /// The same for the bucket.
     cut_off: AtomicU64,
-    /// The bucket as it is, where `faulty` does not see what becomes of requests.
+    /// A direct path to the bucket, if there is a network between `faulty` and the bucket: `faulty` then does not know
+    /// which puts succeeded.
     truth: Option<Bucket>,
-    /// True if the way to the bucket fails until the end.
+    /// True if requests to the bucket fail until the end of the run.
     pub always_bad: AtomicBool,
     over: AtomicBool,
     servers: Mutex<Vec<Option<Running>>>,
@@ -51,7 +52,7 @@ pub struct Running {
     run: u64,
 }
 
-/// A server: its name, its folder and its process.
+/// A server: its index, its folder, and its driver if it is running.
 pub struct Server {
     pub index: usize,
     pub folder: Folder,
@@ -90,7 +91,7 @@ impl World {
         let faulty = Faulty::new(store, seed);
         let bucket = match folder {
             Some(folder) => {
-                // A disk may be slow, and objects are made durable.
+                // Long, since the disk may be slow and each object is made durable.
                 let request = Duration::from_secs(20);
                 let limits = Limits {
                     request,
@@ -103,7 +104,7 @@ impl World {
         Self::of(faulty, bucket, None, way, settings)
     }
 
-    /// Over a bucket that is reached in a way which fails by itself; `truth` is another way to it.
+    /// Creates a world whose path to the bucket has faults of its own; `truth` is a path without faults.
     #[cfg(feature = "s3")]
     pub fn far(bucket: &Bucket, truth: Bucket, seed: u64, settings: Settings) -> Arc<Self> {
         let mut faulty = None;
@@ -139,7 +140,7 @@ impl World {
             over: AtomicBool::new(false),
             servers: Mutex::default(),
         });
-        // This machine may stop all servers at once for longer than they count on each other.
+        // A busy machine may stop all servers for longer than their timeouts. Such times are not judged as calm.
         let watched = Arc::downgrade(&world);
         tokio::spawn(async move {
             loop {
@@ -200,7 +201,7 @@ impl World {
             };
             match started {
                 Ok(started) => break started,
-                // The first server has not uploaded its store yet, or the bucket failed: reasons to be started again.
+                // Retry if the first server has not uploaded its store yet, or if the bucket failed.
                 Err(why) => {
                     let early = why.contains("has not been uploaded yet");
                     let bad = self.faulty.bad.load(Ordering::SeqCst) > 0 || self.truth.is_some();
@@ -235,7 +236,7 @@ impl World {
         server
     }
 
-    /// The process dies in the middle of whatever it does.
+    /// Aborts the driver in the middle of whatever it does.
     pub async fn kill(&self, server: &mut Server) {
         self.servers.lock().unwrap()[server.index] = None;
         self.disturb();
@@ -255,7 +256,8 @@ impl World {
         Some(living[at].clone())
     }
 
-    /// One update, sent to servers in turn under its key until its outcome is known. Gives it up after a minute.
+    /// Sends one update with the same key to the servers in turn, until its outcome is known. Panics after 120
+    /// attempts.
     pub async fn update(&self) {
         let number = self.keys.fetch_add(1, Ordering::SeqCst) + 1;
         let key = RequestKey(number.into());
@@ -264,7 +266,7 @@ impl World {
             fingerprint: fingerprint(key),
         };
         let body: Vec<u8> = match number % 37 {
-            // A register that there is not: refused.
+            // An unknown register: refused.
             36 => vec![4],
             _ => vec![(number % 4) as u8; 1 + (number % 50) as usize],
         };
@@ -276,7 +278,7 @@ impl World {
             let asked = server.handle.update(request, body.clone().into());
             let outcome = tokio::time::timeout(Duration::from_secs(12), asked).await;
             let now = self.faulty.time();
-            // Over TCP a server that was started is connected once the others have read the list.
+            // Over TCP, a new server is connected only once its peers have read the list of servers.
             let connected = match self.way {
                 Way::NoPeers => false,
                 Way::Hub(_) => true,
@@ -310,11 +312,11 @@ impl World {
         panic!("no outcome of {key:?}");
     }
 
-    /// A query at the server of this index, if it lives.
+    /// Sends a query to the server with this index. Returns whether it was answered; `None` if the server is down.
     pub async fn query(&self, index: usize, consistency: Consistency) -> Option<bool> {
         let running = self.servers.lock().unwrap().get(index)?.clone()?;
         let asked = self.faulty.time();
-        // As a query of the product does.
+        // As `Replica` does: a fresh snapshot is read without the driver.
         let read = match consistency == Consistency::Default && running.handle.fresh().is_now() {
             true => Ok(*running.store.published.lock().unwrap()),
             false => running.handle.read(consistency).await,
@@ -340,7 +342,8 @@ impl World {
         Some(true)
     }
 
-    /// Clients, until `finish`: some that update, and one that queries for each server.
+    /// Starts clients that run until `finish`: `updating` clients that send updates, and one client per server that
+    /// sends queries.
     pub fn clients(self: &Arc<Self>, updating: usize, servers: usize) -> JoinSet<()> {
         let mut clients = JoinSet::new();
         for _ in 0..updating {
@@ -372,7 +375,7 @@ impl World {
         clients
     }
 
-    /// Groups that were ever created.
+    /// Number of the newest group that was ever created.
     pub fn groups(&self) -> u64 {
         self.first_groups()
             .last_key_value()
@@ -391,7 +394,7 @@ impl World {
         groups.collect()
     }
 
-    /// Groups as they are in the bucket, with the first time at which each was asked for.
+    /// The groups in the bucket, each with the time of the first put of its bytes.
     async fn true_groups(&self, truth: &Bucket) -> BTreeMap<u64, (jindou_replicas::Blob, u64)> {
         let mut groups = BTreeMap::new();
         for number in 1.. {
@@ -406,14 +409,14 @@ impl World {
             let first = attempts.1.iter().find(|(asked, _)| *asked == bytes);
             groups.insert(number, (bytes.as_ref().into(), first.unwrap().1));
         }
-        // What is known to have been created is there.
+        // Every group whose put is known to have succeeded must be in the bucket.
         for (number, (bytes, _)) in self.first_groups() {
             assert_eq!(groups[&number].0, bytes);
         }
         groups
     }
 
-    /// Ends all trouble and all clients, waits until every server is at the end of the log, and judges.
+    /// Ends all faults and clients, waits until every server has published the whole log, and judges the history.
     pub async fn finish(self: &Arc<Self>, mut clients: JoinSet<()>, servers: &[Server]) -> Sums {
         self.faulty.bad.store(0, Ordering::SeqCst);
         self.over.store(true, Ordering::SeqCst);
@@ -466,7 +469,7 @@ impl World {
     }
 }
 
-/// Numbers of what a run saw.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sums {
     pub groups: usize,

@@ -105,6 +105,6 @@ fn a_failure_of_its_own_is_not_told_as_not_done_after_forwarding() {
     let answered = server.finds(|a| matches!(a, Action::Answer(KEY, Outcome::Refused(_))));
     assert!(
         answered.is_none(),
-        "told as not done, while the writer's group 2 has it: {answered:?}"
+        "reported as not done, while the writer's group 2 has it: {answered:?}"
     );
 }

@@ -31,7 +31,7 @@ pub(super) trait StoredEdge: SortWords {
     fn subject(self) -> u32;
     fn object(self) -> u32;
     fn graph(self) -> u32;
-    /// Packing of the segments of these edges.
+    /// How the lists of these edges are packed in bits; `None` if they are not packed.
     fn packing(
         edges: &PartitionedEdges<Self>,
         predicates: usize,

@@ -108,14 +108,14 @@ impl FaultPlace {
                 "a dot, a semicolon, a comma, FILTER, OPTIONAL or the like, or a closing }"
             }
             Self::Subject => "a subject: a variable, an IRI or a blank node",
-            Self::Verb => "a predicate: an IRI, a path, a variable, or a",
-            Self::VerbOfTemplate => "a predicate: an IRI, a variable, or a",
+            Self::Verb => "a predicate: an IRI, a path, a variable, or the keyword a",
+            Self::VerbOfTemplate => "a predicate: an IRI, a variable, or the keyword a",
             Self::VerbOfBlank => "a predicate, or a closing ]",
             Self::Object => "an object: a variable, an IRI, a literal or a blank node",
             Self::Member => "a member of the list, or a closing )",
-            Self::PathStep => "an IRI, a, ! or ( of a property path",
+            Self::PathStep => "an IRI, the keyword a, ! or ( of a property path",
             Self::PathClose => "a closing ) of the path, or / or |",
-            Self::NegatedStep => "an IRI or a after ! in a property path",
+            Self::NegatedStep => "an IRI or the keyword a after ! in a property path",
             Self::NegatedClose => "| or a closing )",
             Self::BlankClose => "a semicolon, a comma, or a closing ]",
             Self::AnnotationClose => "a semicolon, a comma, or |}",

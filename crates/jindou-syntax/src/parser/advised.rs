@@ -129,7 +129,7 @@ static ADVICE: &[Advice] = &[
     advice(
         &[T::Word(K::Limit), T::Word(K::Offset), T::Word(K::Order), T::Word(K::Group), T::Word(K::Having)],
         &[P::GroupBody], D::Order, "{NAME} is after the closing } of WHERE")
-        .remedy("move it after the }, or put its part into braces with its own SELECT"),
+        .remedy("move it after the }, or write a sub-select with it in braces of its own"),
     advice(&[T::Word(K::Not), T::Word(K::Exists)], &[P::GroupBody], D::Unexpected, "a condition needs FILTER before it")
         .edit("write FILTER before it", Edit::Before("FILTER ")),
     advice(&[T::Word(K::Union)], &[P::GroupBody], D::Unexpected, "UNION must be between two groups in braces")
@@ -161,7 +161,7 @@ static ADVICE: &[Advice] = &[
     advice(&[T::Dot, T::CloseBrace, T::Semicolon, T::Comma], &[P::Object], D::Unexpected, "the triple has no object")
         .remedy("write a variable, an IRI or a literal after the predicate"),
     advice(&[T::String, T::Integer, T::Decimal, T::Double], VERBS, D::Unexpected, "a literal cannot be a predicate")
-        .remedy("a predicate is an IRI, a prefixed name, a variable, or a"),
+        .remedy("a predicate is an IRI, a prefixed name, a variable, or the keyword a"),
     advice(&[T::Blank, T::OpenBracket], VERBS, D::BlankNode, "a blank node cannot be a predicate")
         .remedy("write a variable"),
     advice(&[T::Equal], &[P::Operand], D::Unexpected, "equality is a single =")

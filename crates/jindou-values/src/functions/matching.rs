@@ -82,7 +82,7 @@ pub mod replace {
         least: 3,
         gives: Type::Text,
         summary: "The text with each match of a regular expression replaced; `$1` to `$9` in the replacement are groups of the match. Keeps the language tag.",
-        errors: "unless the first is a string and the others are strings without a language tag, for a wrong pattern, flag or replacement, and for a pattern that matches the empty string",
+        errors: "unless the first is a string and the others are strings without a language tag, for an invalid pattern, flag or replacement, and for a pattern that matches the empty string",
         examples: &[
             (r#"REPLACE("abcd", "b", "Z")"#, r#""aZcd""#),
             (r#"REPLACE("abab", "B", "Z", "i")"#, r#""aZaZ""#),
@@ -240,7 +240,7 @@ pub mod regex {
             ("flags", Type::Simple),
         ],
         summary: "True if a part of the text matches a regular expression, as XPath has them.",
-        errors: "unless the first is a string and the others are strings without a language tag, and for a wrong pattern or flag",
+        errors: "unless the first is a string and the others are strings without a language tag, and for an invalid pattern or flag",
         examples: &[(r#"REGEX("Alice", "^ali", "i")"#, "true")],
         ..BASE
     };

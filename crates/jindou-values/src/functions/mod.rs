@@ -1,6 +1,7 @@
-//! The named functions of SPARQL 1.1 and 1.2, with a file for each family. The definition of a function has its names,
-//! arguments, types, whether equal arguments always yield the same value, cost, errors and examples. Functions that
-//! this crate computes also have a *row form*, which computes the value for one row.
+//! The named functions of SPARQL 1.1, SPARQL 1.2 and SPARQL Enhancement Proposals, with a file for each family. The
+//! definition of a function has its names, arguments, types, whether equal arguments always yield the same value, cost,
+//! errors and examples. Functions that this crate computes also have a *row form*, which computes the value for one
+//! row.
 //!
 //! To add a function, write a module in its family's file, and an entry in
 //! [`for_each_function`](crate::for_each_function!). Parser, planner, engine, completion and `docs/functions.md` use
@@ -130,9 +131,9 @@ pub struct Definition {
     pub names: &'static [&'static str],
     /// Names and types of its arguments.
     pub arguments: &'static [(&'static str, Type)],
-    /// Smallest number of arguments.
+    /// Smallest number of arguments. The repeated argument counts: 0 if it may be left out.
     pub least: usize,
-    /// True if the last argument may be repeated.
+    /// True if the last of `arguments` may be repeated.
     pub repeats: bool,
     /// The type of its values.
     pub gives: Type,

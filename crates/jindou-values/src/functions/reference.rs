@@ -8,8 +8,8 @@ use std::fmt::Write;
 pub fn reference() -> String {
     let mut out = String::from(
         "# Functions\n\n\
-         The functions of SPARQL that have a name. This page is written from their definitions\n\
-         (`crates/jindou-values/src/functions`); [values.md](values.md) has what the specification leaves open.\n\n\
+         The functions of SPARQL and of SPARQL Enhancement Proposals that have a name. This page is written from their\n\
+         definitions (`crates/jindou-values/src/functions`); [values.md](values.md) has what the specification leaves open.\n\n\
          An argument without a value, an unbound variable or an error, makes the call an error. Names are written in any case.\n",
     );
     let mut groups: Vec<&str> = vec![];

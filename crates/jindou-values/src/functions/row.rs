@@ -59,7 +59,8 @@ const _: () = assert!(size_of::<Val>() <= 48);
 
 /// The row for which a function computes a value.
 pub trait Row {
-    /// The text of a simple or language-tagged string; `None` for other values.
+    /// The text of a simple or language-tagged string; `None` for other values. For [`Val::Id`] and [`Val::Term`] each
+    /// call appends a copy to the arena, so functions call this once per argument.
     fn text(&mut self, v: Val) -> Option<ArenaText>;
 
     /// Bytes in the arena.
@@ -72,7 +73,8 @@ pub trait Row {
     fn push(&mut self, bytes: &[u8]) -> ArenaSpan;
 
     /// Counts bytes of text that the function is about to process; for slow work, callers pass a multiple of their
-    /// number. Returns false if the query is over, in which case the function's value will not be used.
+    /// number. Required at least every 16 KiB of text, so that limits and cancellation take effect; the functions of
+    /// `blocks.rs` do so. Returns false if the query is over, in which case the function's value will not be used.
     fn worked(&mut self, _bytes: usize) -> bool {
         true
     }
@@ -123,8 +125,8 @@ pub trait Row {
         t.lang.is_none().then_some(t.text)
     }
 
-    /// Both strings if they are compatible arguments: the second has no language tag, or the same as the first (SPARQL
-    /// 1.1 §17.4.3.1.2).
+    /// Both strings, by [`Self::text`], if they are compatible arguments: the second has no language tag, or the same
+    /// as the first (SPARQL 1.1 §17.4.3.1.2).
     fn compatible(&mut self, a: Val, b: Val) -> Option<(ArenaText, ArenaText)> {
         let (a, b) = (self.text(a)?, self.text(b)?);
         let fits = match (a.lang, b.lang) {

@@ -91,7 +91,7 @@ pub mod strlang {
         least: 2,
         gives: Type::Text,
         summary: "The string with a language tag.",
-        errors: "unless both are strings without a language tag, and for a text that is not a tag",
+        errors: "unless both are strings without a language tag, the second a valid language tag",
         examples: &[(r#"STRLANG("chat", "en")"#, r#""chat"@en"#)],
         ..BASE
     };
@@ -288,7 +288,7 @@ pub mod strlangdir {
         least: 3,
         gives: Type::Text,
         summary: "The string with a language tag and a base direction, `ltr` or `rtl`.",
-        errors: "unless all are strings without a language tag, and for a text that is not a tag or a direction",
+        errors: "unless all are strings without a language tag, the second a valid language tag, the third `ltr` or `rtl`",
         examples: &[],
         ..BASE
     };

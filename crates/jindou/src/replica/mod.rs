@@ -2,8 +2,10 @@
 //! (docs/internals/replicas.md).
 //!
 //! ```text
-//! change ─► encoded (sink, request) ─► the writer's driver ─► evaluated (application) ─► a group of the log
-//!        ─► every server applies the group ─► published: later queries see the change
+//! change ─► encoded (sink, request) ─► this server's driver ─► forwarded to the writer, unless that is this server
+//!        ─► evaluated by the writer (application) ─► put into the log as part of a group
+//!        ─► applied by the other servers; the writer adopts its evaluated snapshot ─► published by every server
+//!        ─► acknowledged by the connected servers ─► the answer goes back to the server that received the change
 //! ```
 //!
 //! | module | job |
@@ -12,7 +14,7 @@
 //! | `shards` | the store directory of a server that holds some shards; all servers merge at the same snapshot |
 //! | `parts` | the snapshots that other servers' queries read at such a server |
 //! | `peer_reads` | the transports by which such servers read each other's memory |
-//! | `commit` | changes that a server proposes by itself after merges |
+//! | `proposals` | changes that a server proposes by itself: the commit of a merge, freeing ids |
 //! | `notes` | files that say which groups of the log a store directory contains |
 //! | `application` | the store as the driver sees it: evaluates changes and applies groups |
 //! | `begin` | creates a log from a store |
@@ -26,12 +28,12 @@
 
 mod application;
 mod begin;
-mod commit;
 mod folder;
 mod inspect;
 mod notes;
 mod parts;
 mod peer_reads;
+mod proposals;
 mod repair;
 mod request;
 mod restore;
@@ -279,7 +281,8 @@ impl Replica {
         &self.name
     }
 
-    /// Name of the server that wrote the newest group applied here; `None` if that is not known.
+    /// Name of the writer, the server that wrote the newest group of the log that is known here; `None` if that is not
+    /// known.
     #[must_use]
     pub fn writer(&self) -> Option<Arc<str>> {
         self.handle.writer()
@@ -333,8 +336,8 @@ impl Replica {
         let held = body.len() as u64;
         let key = match change {
             // Every server may propose this change. All use the same request key, so it takes effect once.
-            SentChange::StartMerge(base) => commit::key("merge started", *base),
-            SentChange::CommitMerge(base, _) => commit::key("merge committed", *base),
+            SentChange::StartMerge(base) => proposals::key("merge started", *base),
+            SentChange::CommitMerge(base, _) => proposals::key("merge committed", *base),
             SentChange::Change(_) | SentChange::Record { .. } | SentChange::FreeTerms(_) => {
                 options.request_key().unwrap_or_else(random)
             }
@@ -369,7 +372,9 @@ impl Replica {
             }
             Some(Outcome::Refused(report)) => Err(request::read_refusal(&report)),
             Some(Outcome::Missing(group)) => Err(match options.key {
-                // An earlier attempt with the same request key may be in a group that cannot be read here.
+                // An earlier attempt with the same request key may be in a group that cannot be read here. Over HTTP
+                // every update has a key, since the server creates one if the client sends none. So there even a first
+                // attempt is reported as unknown.
                 Some(_) => Error::OutcomeUnknown(missing(group)),
                 None => Error::Stale(missing(group)),
             }),
@@ -476,7 +481,7 @@ pub(crate) fn open(
             ends.1 = stopped.to_string();
         }
     });
-    commit::propose_after_merges(&db, !log.keeps_terms)?;
+    proposals::propose_after_merges(&db, !log.keeps_terms)?;
     Ok(db)
 }
 

@@ -249,12 +249,12 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &SentOptions) -> Result<Vec<
     Ok(out)
 }
 
-/// Decodes a change that another server sent.
+/// Decodes a change that this server or another one encoded.
 ///
 /// # Errors
 /// [`Error::Internal`] if the bytes cannot be decoded.
 pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, SentOptions)> {
-    let damaged = || Error::Internal("a change that another server sent cannot be read".into());
+    let damaged = || Error::Internal("a change cannot be decoded".into());
     let (length, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
     let length = u32::from_le_bytes(*length) as usize;
     let (header, payload) = rest.split_at_checked(length).ok_or_else(damaged)?;

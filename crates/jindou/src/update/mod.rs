@@ -359,7 +359,8 @@ impl Database {
         self.inner.check_writable()
     }
 
-    /// Ok if an update would probably become durable now. Tests that the log's storage accepts a small file.
+    /// Ok if an update would probably become durable now. Tests that the local log's storage accepts a small file; on a
+    /// replica, tests only that the database is undamaged and takes updates.
     ///
     /// # Errors
     /// As [`Self::is_writable`]; [`crate::Error::Io`] when the log's disk is full or gone.

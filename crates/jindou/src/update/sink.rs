@@ -33,7 +33,8 @@ pub(crate) trait UpdateSink: Any + Send + Sync {
     /// Ok if a change would probably become durable now.
     fn probe(&self, db: &DatabaseState) -> Result<()>;
 
-    /// Executes a change in one transaction, and returns when it is durable and visible to queries.
+    /// Executes a change in one transaction, and returns when it is durable. Queries that begin later see it. On a
+    /// replica they may have to wait for that, and those with the consistency `Any` may miss it.
     fn submit(
         &self,
         db: &Database,

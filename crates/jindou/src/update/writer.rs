@@ -84,7 +84,8 @@ impl Writer {
         self.lock().head.clone()
     }
 
-    /// Publishes a new snapshot of a read-only database, whose store another process has changed.
+    /// Publishes a snapshot that this writer did not evaluate: of a read-only database whose store another process has
+    /// changed, or the next one of a replica, also on the server that wrote the group.
     pub(crate) fn follow(&self, snapshot: Snapshot) {
         let mut state = self.lock();
         self.published.store(Arc::new(snapshot.clone()));

@@ -421,7 +421,7 @@ impl Restores<'_> {
         self.is(RestoreTo::Newest, states.last().unwrap());
     }
 
-    /// The sentence with which a moment is refused.
+    /// The message with which the restore is refused.
     fn refused(&mut self, to: RestoreTo) -> String {
         match self.make(to) {
             Err(Error::Usage(why)) => why,
@@ -429,13 +429,13 @@ impl Restores<'_> {
         }
     }
 
-    /// True if something was missing that should have been there.
+    /// True if the restore failed because an object was removed meanwhile.
     fn is_removed(&mut self, to: RestoreTo) -> bool {
         matches!(self.make(to), Err(Error::Conflict(why)) if why.contains("try again"))
     }
 }
 
-/// Merges follow one another within the time that is kept, and every moment of it comes back.
+/// While merges follow one another, every state within `keep` can be restored.
 #[test]
 fn the_time_that_is_kept_can_be_restored() {
     let folder = tempfile::tempdir().unwrap();
@@ -471,12 +471,12 @@ fn the_time_that_is_kept_can_be_restored() {
         }
         one.merge(&MergeOptions::default(), &progress).unwrap();
         sleep(Duration::from_millis(100));
-        // What was there a moment later than `keep` ago: restoring takes some time.
+        // The oldest state to restore is a second younger than `keep`, since restoring takes some time.
         let from = now() - u64::try_from(keep.as_micros()).unwrap() + 1_000_000;
         let oldest = states.partition_point(|state| state.1 < from);
         for at in [oldest, (oldest + states.len()) / 2] {
             let (number, time, want) = &states[at];
-            // The base that it begins with may go while it is read, since there is an older one.
+            // The base from which a restore begins may be removed meanwhile; a retry then begins from an older one.
             let mut again = 0;
             let (report, dir) = loop {
                 match restores.make(RestoreTo::Time(*time)) {
@@ -491,10 +491,11 @@ fn the_time_that_is_kept_can_be_restored() {
         most = most.max(files_of(&log.join("base")).len());
     }
     assert!(checked > 8, "{checked}");
-    // The newest two, one to go back to, one that takes its place, and one that was just uploaded.
+    // The newest two bases, the newest one older than `keep`, one that will replace it, and one that was just uploaded;
+    // one more is tolerated.
     assert!((3..=6).contains(&most), "{most}");
     println!("{checked} times, at most {most} bases");
-    // What is older went.
+    // Older groups were trimmed.
     let groups = files_of(&log.join("log")).len();
     assert!(groups < states.len(), "{groups} of {}", states.len());
     restores.refused(RestoreTo::Snapshot(1));

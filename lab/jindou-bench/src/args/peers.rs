@@ -12,7 +12,7 @@ pub enum Peers {
         /// Engines: oxigraph, virtuoso, jena, duckdb.
         #[arg(value_name = "NAME,…", value_delimiter = ',', required = true)]
         names: Vec<String>,
-        /// Where to (default: jindou/peers in your cache folder).
+        /// Folder to install them in (default: jindou/peers in your cache folder).
         #[arg(long, alias = "into", value_name = "DIR")]
         engines: Option<PathBuf>,
     },
@@ -30,7 +30,7 @@ pub enum Peers {
     },
 }
 
-/// How Jindou itself is asked.
+/// How queries are sent to Jindou itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Reach {
     /// Over HTTP if this command has a server, else inside this process.
@@ -54,7 +54,7 @@ pub struct PeersArgs {
     /// Keep data, stores and logs here and use loaded stores again (default: a temporary folder).
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// Timed rounds; four times as many where all are fast.
+    /// Timed rounds; four times as many if all engines are fast.
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Time limit of a query.
@@ -63,7 +63,7 @@ pub struct PeersArgs {
     /// Memory each engine may use: heaps, buffers, budgets.
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "3G")]
     pub peer_memory: u64,
-    /// How Jindou itself is asked.
+    /// How queries are sent to Jindou itself.
     #[arg(long, value_enum, default_value = "auto")]
     pub jindou: Reach,
 }

@@ -337,7 +337,7 @@ impl Place {
             }
             server.start()?;
             if all.is_empty() && self.shards.is_none() {
-                // Its store is the log's.
+                // The log begins with the first server's store, which the other servers then download.
                 server.ready(PATIENCE)?;
             }
             all.push(server);
@@ -349,7 +349,7 @@ impl Place {
     }
 }
 
-/// The only quad of a store that needs some.
+/// The quad of a store that must not be empty.
 pub const NOTHING: &str = "<http://e/s> <http://e/p> <http://e/o> .";
 
 /// A document in Turtle.

@@ -65,7 +65,8 @@ impl TestDevice {
         }
     }
 
-    /// Bytes of device memory held by the pool; 0 for a GPU, which the tests share.
+    /// Bytes of device memory held by the pool. Always 0 on a GPU: all tests share its pool, so a test cannot tell
+    /// which bytes are its own.
     pub fn reserved(&self) -> u64 {
         self.shim.as_ref().map_or(0, |s| s.holdings().reserved)
     }

@@ -297,7 +297,7 @@ impl LogFolder for ShardFolder {
         match self.compare(&cluster, &held) {
             Ok(bytes) => self.state().verified = bytes,
             Err(e @ Error::Damaged { .. }) if self.has_note(&cluster)? => {
-                (self.report)(&format!("{e}; this server's shards are received again"));
+                (self.report)(&format!("{e}; this server downloads its shards again"));
                 return Ok(Local::Empty);
             }
             Err(e) => return Err(e),
