@@ -1,6 +1,5 @@
 //! Tests that are text: each file of `crates/jindou/tests/cases` holds data, queries and updates with what they must give.
-//! docs/testing.md has the format. Every case runs over a loaded store, over a store in memory whose data was inserted, over a
-//! store whose data was inserted and merged, and over three shards that were loaded, changed and merged.
+//! docs/testing.md has the format. Every case runs over the kinds of store in `check::Database`.
 //!
 //! `cargo cases` runs them all, `cargo cases FILE`, `cargo cases FOLDER` or `cargo cases FILE:LINE` (the case at that line) some
 //! of them. The program has no dependencies but the library's own, so that it is built in a fraction of the time of its tests.

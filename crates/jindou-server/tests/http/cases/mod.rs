@@ -40,7 +40,7 @@ fn written_out(text: &str) -> Result<String, String> {
 }
 
 /// The server options for the `serve` lines of a case.
-fn settled(
+fn server_options(
     serve: &[(String, String)],
     files: &mut Vec<tempfile::TempPath>,
     folder: &Path,
@@ -93,7 +93,7 @@ fn started(serve_lines: &[(String, String)], data: &str) -> Result<Served, Strin
         data.db = jindou::Database::in_memory();
     }
     let mut files = Vec::new();
-    let options = settled(serve_lines, &mut files, data.folder())?;
+    let options = server_options(serve_lines, &mut files, data.folder())?;
     Ok(Served {
         server: serve(&data, options),
         _data: data,
