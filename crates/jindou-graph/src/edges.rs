@@ -22,6 +22,16 @@ impl<'a> From<EdgeView<'a>> for Edges<'a> {
     }
 }
 
+/// Calls the same method of either variant.
+macro_rules! either {
+    ($self:ident.$method:ident($($argument:ident),*)) => {
+        match $self {
+            Self::Here(view) => view.$method($($argument),*),
+            Self::Sharded(edges) => edges.$method($($argument),*),
+        }
+    };
+}
+
 impl<'a> Edges<'a> {
     /// The view of the edges, if it has all of them.
     #[inline]
@@ -84,10 +94,7 @@ impl<'a> Edges<'a> {
     where
         'a: 'b,
     {
-        match self {
-            Self::Here(view) => view.read(key, scope, scratch),
-            Self::Sharded(edges) => edges.read(key, scope, scratch),
-        }
+        either!(self.read(key, scope, scratch))
     }
 
     /// As [`EdgeView::read_counting`].
@@ -158,10 +165,7 @@ impl<'a> Edges<'a> {
     /// As [`EdgeView::for_each`].
     #[inline]
     pub fn for_each(&self, key: u32, scope: GraphScope<'_>, f: impl FnMut(u32, u32)) {
-        match self {
-            Self::Here(view) => view.for_each(key, scope, f),
-            Self::Sharded(edges) => edges.for_each(key, scope, f),
-        }
+        either!(self.for_each(key, scope, f))
     }
 
     /// As [`EdgeView::contains`].
@@ -206,10 +210,7 @@ impl<'a> Edges<'a> {
 
     /// As [`EdgeView::candidate_keys`].
     pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
-        match self {
-            Self::Here(view) => view.candidate_keys(scope, out),
-            Self::Sharded(edges) => edges.candidate_keys(scope, out),
-        }
+        either!(self.candidate_keys(scope, out))
     }
 
     /// Removes the keys without an edge in `scope` from a list of keys returned by [`Self::candidate_keys`]. O(keys),
@@ -306,10 +307,7 @@ impl<'a> Edges<'a> {
     /// As [`EdgeView::named_degree`].
     #[must_use]
     pub fn named_degree(&self, key: u32) -> u64 {
-        match self {
-            Self::Here(view) => view.named_degree(key),
-            Self::Sharded(edges) => edges.named_degree(key),
-        }
+        either!(self.named_degree(key))
     }
 
     /// Number of edges in the scope for the planner: an upper bound, since an edge counts in each graph that has it,
@@ -332,27 +330,18 @@ impl<'a> Edges<'a> {
     /// As [`EdgeView::key_counts`], on all shards.
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
-        match self {
-            Self::Here(view) => view.key_counts(),
-            Self::Sharded(edges) => edges.key_counts(),
-        }
+        either!(self.key_counts())
     }
 
     /// As [`EdgeView::some_key`]; on several shards a key of this shard, or none.
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
-        match self {
-            Self::Here(view) => view.some_key(share, out),
-            Self::Sharded(edges) => edges.some_key(share, out),
-        }
+        either!(self.some_key(share, out))
     }
 
     /// Returns true if no named graph has an edge in a segment.
     #[must_use]
     pub fn has_no_named(&self) -> bool {
-        match self {
-            Self::Here(view) => view.has_no_named(),
-            Self::Sharded(edges) => edges.has_no_named(),
-        }
+        either!(self.has_no_named())
     }
 
     /// Prefetches, in one round trip, the data that [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`]

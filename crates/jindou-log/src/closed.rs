@@ -13,11 +13,11 @@
 //! later records go to a new file. So the stated length stays right after a crash, since the newest log file is another
 //! one then. A log without `closed.jd` can be read as well.
 
+use crate::end;
 use crate::files::Files;
 use crate::scan::{Damage, ScanStop};
 use jindou_model::Error;
 use std::io;
-use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const CLOSED: &str = "closed.jd";
 
@@ -37,29 +37,22 @@ pub(crate) struct Closed {
 
 impl Closed {
     pub fn to_text(self) -> String {
-        let Self {
-            epoch,
-            sequence,
-            length,
-        } = self;
-        let mut text =
-            format!("{FIRST_LINE}epoch {epoch:016x}\nfile {sequence}\nlength {length}\n");
-        let sum = xxh3_64(text.as_bytes());
-        text += &format!("end {sum:016x}\n");
-        text
+        end::to_text(
+            FIRST_LINE,
+            self.epoch,
+            self.sequence,
+            ("length", self.length),
+        )
     }
 
     /// Parses the text; `None` if it differs from output of [`Self::to_text`].
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let lines = std::str::from_utf8(text).ok()?.strip_prefix(FIRST_LINE)?;
-        let mut lines = lines.lines();
-        let mut word = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        let closed = Self {
-            epoch: u64::from_str_radix(word("epoch")?, 16).ok()?,
-            sequence: word("file")?.parse().ok()?,
-            length: word("length")?.parse().ok()?,
-        };
-        (closed.to_text().as_bytes() == text).then_some(closed)
+        let (epoch, sequence, length) = end::parse(FIRST_LINE, "length", text)?;
+        Some(Self {
+            epoch,
+            sequence,
+            length,
+        })
     }
 
     /// Reads the file; `None` if it does not exist. Must be called before the log files are read, since the log may be
@@ -85,30 +78,6 @@ impl Closed {
             },
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io(files.path(CLOSED), e).into()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_comes_back_and_any_change_is_seen() {
-        let closed = Closed {
-            epoch: 0xABC,
-            sequence: 12,
-            length: 345,
-        };
-        let text = closed.to_text().into_bytes();
-        assert_eq!(Closed::parse(&text), Some(closed));
-        for at in 0..text.len() {
-            for bit in 0..8 {
-                let mut bad = text.clone();
-                bad[at] ^= 1 << bit;
-                assert_eq!(Closed::parse(&bad), None, "{at} {bit}");
-            }
-            assert_eq!(Closed::parse(&text[..at]), None, "{at}");
         }
     }
 }

@@ -41,28 +41,17 @@ pub(crate) struct LogEnd {
 
 impl LogEnd {
     pub fn to_text(self) -> String {
-        let Self {
-            epoch,
-            sequence,
-            first,
-        } = self;
-        let mut text = format!("{FIRST_LINE}epoch {epoch:016x}\nfile {sequence}\nfirst {first}\n");
-        let sum = xxh3_64(text.as_bytes());
-        text += &format!("end {sum:016x}\n");
-        text
+        to_text(FIRST_LINE, self.epoch, self.sequence, ("first", self.first))
     }
 
     /// Parses the text; `None` if it differs from output of [`Self::to_text`].
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let lines = std::str::from_utf8(text).ok()?.strip_prefix(FIRST_LINE)?;
-        let mut lines = lines.lines();
-        let mut word = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        let end = Self {
-            epoch: u64::from_str_radix(word("epoch")?, 16).ok()?,
-            sequence: word("file")?.parse().ok()?,
-            first: word("first")?.parse().ok()?,
-        };
-        (end.to_text().as_bytes() == text).then_some(end)
+        let (epoch, sequence, first) = parse(FIRST_LINE, "first", text)?;
+        Some(Self {
+            epoch,
+            sequence,
+            first,
+        })
     }
 
     /// Reads the end record of an epoch's log. `None` for logs that predate end records, if the record is of another
@@ -122,6 +111,28 @@ impl LogEnd {
     }
 }
 
+/// The text of a record about a log file: the first line, the epoch, the file's sequence number, another number with its
+/// name, and the xxh3-64 of all lines before.
+pub(crate) fn to_text(first_line: &str, epoch: u64, sequence: u64, last: (&str, u64)) -> String {
+    let (name, number) = last;
+    let mut text = format!("{first_line}epoch {epoch:016x}\nfile {sequence}\n{name} {number}\n");
+    let sum = xxh3_64(text.as_bytes());
+    text += &format!("end {sum:016x}\n");
+    text
+}
+
+/// The three numbers of a text; `None` if it differs from output of [`to_text`].
+pub(crate) fn parse(first_line: &str, last: &str, text: &[u8]) -> Option<(u64, u64, u64)> {
+    let lines = std::str::from_utf8(text).ok()?.strip_prefix(first_line)?;
+    let mut lines = lines.lines();
+    let mut word = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+    let epoch = u64::from_str_radix(word("epoch")?, 16).ok()?;
+    let sequence = word("file")?.parse().ok()?;
+    let number = word(last)?.parse().ok()?;
+    let again = to_text(first_line, epoch, sequence, (last, number));
+    (again.as_bytes() == text).then_some((epoch, sequence, number))
+}
+
 /// True if the log of an epoch ever had files in this folder, according to its end record. Neither the folder nor the
 /// files need exist any more.
 ///
@@ -138,6 +149,7 @@ pub fn was_begun(folder: &Path, epoch: u64) -> Result<bool> {
 mod tests {
     use super::*;
 
+    /// Also for `closed.jd`, whose text has the same form.
     #[test]
     fn it_comes_back_and_any_change_is_seen() {
         let end = LogEnd {

@@ -177,35 +177,8 @@ pub(crate) fn varies(f: &Function) -> bool {
 #[must_use]
 pub fn parts(e: &Expression) -> Vec<&Expression> {
     let mut out = vec![];
-    each_part(e, |part| out.push(part));
+    e.each_part(|part| out.push(part));
     out
-}
-
-/// Calls `visit` with each of the [`parts`].
-pub(crate) fn each_part<'a>(e: &'a Expression, mut visit: impl FnMut(&'a Expression)) {
-    use Expression as E;
-    match e {
-        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => {}
-        E::Or(a, b)
-        | E::And(a, b)
-        | E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => [a, b].into_iter().for_each(|e| visit(e)),
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => visit(a),
-        E::In(a, list) => {
-            visit(a);
-            list.iter().for_each(visit);
-        }
-        E::If(a, b, c) => [a, b, c].into_iter().for_each(|e| visit(e)),
-        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().for_each(visit),
-    }
 }
 
 /// Rebuilds the expression with `f` applied to each direct subexpression; patterns of EXISTS are left as they are. `f`
@@ -304,7 +277,7 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
             return;
         }
         f(e);
-        each_part(e, |part| stack.push(part));
+        e.each_part(|part| stack.push(part));
     }
 }
 
@@ -336,7 +309,7 @@ fn weight_until(e: &Expression, most: usize) -> usize {
                 };
                 stack.extend(list.iter().filter(|e| !is_constant(e)));
             }
-            e => each_part(e, |part| stack.push(part)),
+            e => e.each_part(|part| stack.push(part)),
         }
     }
     weight

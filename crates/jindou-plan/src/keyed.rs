@@ -223,34 +223,13 @@ pub(crate) fn compared(root: &LogicalNode) -> SlotSet {
     while let Some(node) = open.pop() {
         match &node.kind {
             NodeKind::Bgp(b) => add(&b.filters),
-            NodeKind::Join(list) | NodeKind::Union(list) => open.extend(list),
             NodeKind::LeftJoin {
-                left,
-                right,
-                condition,
-            } => {
-                add(condition);
-                open.extend([&**left, &**right]);
+                condition: filters, ..
             }
-            NodeKind::Minus { left, right } => open.extend([&**left, &**right]),
-            NodeKind::Apply { input, body, .. } => open.extend([&**input, &**body]),
-            NodeKind::Filter { inner, filters } => {
-                add(filters);
-                open.push(inner);
-            }
-            NodeKind::Extend { inner, .. }
-            | NodeKind::Group { inner, .. }
-            | NodeKind::OrderBy { inner, .. }
-            | NodeKind::Distinct { inner, .. }
-            | NodeKind::Reduced { inner, .. }
-            | NodeKind::Slice { inner, .. }
-            | NodeKind::Project(inner) => open.push(inner),
-            NodeKind::Graphs(_)
-            | NodeKind::HasGraph(_)
-            | NodeKind::Path(_)
-            | NodeKind::Values { .. }
-            | NodeKind::Service(_) => {}
+            | NodeKind::Filter { filters, .. } => add(filters),
+            _ => {}
         }
+        node.kind.each_input(|input| open.push(input));
     }
     out
 }

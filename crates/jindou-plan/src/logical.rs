@@ -201,6 +201,39 @@ pub(crate) enum NodeKind {
     Project(Box<LogicalNode>),
 }
 
+impl NodeKind {
+    /// Calls `f` with each input of the node.
+    pub(crate) fn each_input<'a>(&'a self, mut f: impl FnMut(&'a LogicalNode)) {
+        match self {
+            Self::Join(list) | Self::Union(list) => list.iter().for_each(f),
+            Self::LeftJoin {
+                left: a, right: b, ..
+            }
+            | Self::Minus { left: a, right: b }
+            | Self::Apply {
+                input: a, body: b, ..
+            } => {
+                f(a);
+                f(b);
+            }
+            Self::Filter { inner, .. }
+            | Self::Extend { inner, .. }
+            | Self::Group { inner, .. }
+            | Self::OrderBy { inner, .. }
+            | Self::Distinct { inner, .. }
+            | Self::Reduced { inner, .. }
+            | Self::Slice { inner, .. }
+            | Self::Project(inner) => f(inner),
+            Self::Bgp(_)
+            | Self::Graphs(_)
+            | Self::HasGraph(_)
+            | Self::Path(_)
+            | Self::Values { .. }
+            | Self::Service(_) => {}
+        }
+    }
+}
+
 /// A node of the logical tree.
 #[derive(Debug)]
 pub(crate) struct LogicalNode {
@@ -240,31 +273,13 @@ impl RepeatCost {
 impl LogicalNode {
     /// Creates a node with the size of its inputs; callers set the size of a join or a union.
     fn new(kind: NodeKind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
-        let inside = match &kind {
-            NodeKind::Join(_)
-            | NodeKind::Union(_)
-            | NodeKind::Bgp(_)
-            | NodeKind::Graphs(_)
-            | NodeKind::HasGraph(_)
-            | NodeKind::Path(_)
-            | NodeKind::Values { .. }
-            | NodeKind::Service(_) => RepeatCost {
-                has_path: matches!(kind, NodeKind::Path(_)),
-                ..RepeatCost::default()
-            },
-            NodeKind::LeftJoin { left, right, .. } | NodeKind::Minus { left, right } => {
-                left.size.and(right.size)
-            }
-            NodeKind::Apply { input, body, .. } => input.size.and(body.size),
-            NodeKind::Filter { inner, .. }
-            | NodeKind::Extend { inner, .. }
-            | NodeKind::Group { inner, .. }
-            | NodeKind::OrderBy { inner, .. }
-            | NodeKind::Distinct { inner, .. }
-            | NodeKind::Reduced { inner, .. }
-            | NodeKind::Slice { inner, .. }
-            | NodeKind::Project(inner) => inner.size,
+        let mut inside = RepeatCost {
+            has_path: matches!(kind, NodeKind::Path(_)),
+            ..RepeatCost::default()
         };
+        if !matches!(kind, NodeKind::Join(_) | NodeKind::Union(_)) {
+            kind.each_input(|input| inside = inside.and(input.size));
+        }
         let connects = matches!(
             kind,
             NodeKind::Path(_)

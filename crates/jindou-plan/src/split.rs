@@ -49,28 +49,12 @@ pub(crate) fn split(node: &LogicalNode, filters: &[Arc<Expr>]) -> Option<Split> 
 fn is_small(node: &LogicalNode) -> bool {
     let (mut open, mut seen) = (vec![node], 0);
     while let Some(node) = open.pop() {
-        seen += 1;
-        match &node.kind {
-            NodeKind::Bgp(b) => seen += b.patterns.len() + b.filters.len(),
-            NodeKind::Values { rows, .. } => seen += rows.len(),
-            NodeKind::Join(list) | NodeKind::Union(list) => open.extend(list),
-            NodeKind::LeftJoin { left, right, .. } | NodeKind::Minus { left, right } => {
-                open.extend([&**left, &**right]);
-            }
-            NodeKind::Apply { input, body, .. } => open.extend([&**input, &**body]),
-            NodeKind::Filter { inner, .. }
-            | NodeKind::Extend { inner, .. }
-            | NodeKind::Group { inner, .. }
-            | NodeKind::OrderBy { inner, .. }
-            | NodeKind::Distinct { inner, .. }
-            | NodeKind::Reduced { inner, .. }
-            | NodeKind::Slice { inner, .. }
-            | NodeKind::Project(inner) => open.push(inner),
-            NodeKind::Graphs(_)
-            | NodeKind::HasGraph(_)
-            | NodeKind::Path(_)
-            | NodeKind::Service(_) => {}
-        }
+        seen += match &node.kind {
+            NodeKind::Bgp(b) => 1 + b.patterns.len() + b.filters.len(),
+            NodeKind::Values { rows, .. } => 1 + rows.len(),
+            _ => 1,
+        };
+        node.kind.each_input(|input| open.push(input));
         if seen > MOST {
             return false;
         }

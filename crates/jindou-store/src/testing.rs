@@ -18,6 +18,16 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A quad as canonical bytes (`jindou_model::term`): subject, predicate, object, graph (empty for the default graph).
 pub type TermQuad = [Vec<u8>; 4];
 
+/// Adds to changes that a quad comes, or goes.
+pub fn edit(changes: &mut Changes, quad: &TermQuad, comes: bool) {
+    let [s, p, o, g] = quad.each_ref().map(|term| ChangeTerm::Bytes(term));
+    let g = (!quad[3].is_empty()).then_some(g);
+    match comes {
+        true => changes.insert(s, p, o, g),
+        false => changes.remove(s, p, o, g),
+    }
+}
+
 /// The snapshot after these changes, each of which adds or removes a quad in a transaction of its own.
 ///
 /// # Panics
@@ -31,14 +41,8 @@ pub fn changed(
     changes
         .into_iter()
         .fold(snapshot, |snapshot, (quad, comes)| {
-            let [subject, predicate, object] = [0, 1, 2].map(|i| ChangeTerm::Bytes(&quad[i]));
-            let graph = (!quad[3].is_empty()).then(|| ChangeTerm::Bytes(&quad[3]));
             let mut change = Changes::new();
-            if comes {
-                change.insert(subject, predicate, object, graph);
-            } else {
-                change.remove(subject, predicate, object, graph);
-            }
+            edit(&mut change, &quad, comes);
             snapshot.apply(&change, 1).expect("a change").snapshot
         })
 }

@@ -111,6 +111,18 @@ fn sections(file: &Path, kind: &str) -> Vec<CaseText> {
     found
 }
 
+/// The number in an environment variable, such as a seed; `otherwise` if it is not set.
+///
+/// # Panics
+/// If it is not a number.
+#[must_use]
+pub fn from_environment(name: &str, otherwise: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(otherwise, |text| {
+        text.parse().unwrap_or_else(|_| panic!("{name}={text}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,7 +32,7 @@ pub use comparing::{comparable, comparing_quads, comparing_query};
 pub use counting::{Counted, Counting, counted, counted_of_thread, turn};
 pub use documents::{Document, documents, may_end};
 pub use expression::{Theme, Tree, algebra, tree};
-pub use inputs::{CaseText, case_texts, find, shared, shared_too};
+pub use inputs::{CaseText, case_texts, find, from_environment, shared, shared_too};
 pub use matrix::{matrix, random_values};
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};

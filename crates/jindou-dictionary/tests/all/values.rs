@@ -326,50 +326,26 @@ fn places_of_other_terms_are_those_of_the_dictionary_with_them() {
         b"@en\0a".to_vec(),
         b"_:a".to_vec(),
     ];
-    for s in [
-        "-5",
-        "0",
-        "7",
-        "99999999999999999999",
-        "999999999999999999999999999999",
-        "x",
+    let floats = "0.1 -0 INF -INF NaN 1e300 99999999999999999999";
+    for (tag, texts) in [
+        (
+            0x80,
+            "-5 0 7 99999999999999999999 999999999999999999999999999999 x",
+        ),
+        (
+            0x81,
+            "0.1 7.0 0.12345678901234567890 0.12345678901234567891",
+        ),
+        (0x82, floats),
+        (0x83, floats),
+        (0x90, "true 0 maybe"),
+        (
+            0x92,
+            "2020-01-01 2020-01-01Z 2020-01-01+14:00 -0001-01-01 x",
+        ),
+        (0x99, "P1D PT24H P30D P1M P31D x"),
     ] {
-        terms.push(coded(0x80, s));
-    }
-    for s in [
-        "0.1",
-        "7.0",
-        "0.12345678901234567890",
-        "0.12345678901234567891",
-    ] {
-        terms.push(coded(0x81, s));
-    }
-    for s in [
-        "0.1",
-        "-0",
-        "INF",
-        "-INF",
-        "NaN",
-        "1e300",
-        "99999999999999999999",
-    ] {
-        terms.push(coded(0x82, s));
-        terms.push(coded(0x83, s));
-    }
-    for s in ["true", "0", "maybe"] {
-        terms.push(coded(0x90, s));
-    }
-    for s in [
-        "2020-01-01",
-        "2020-01-01Z",
-        "2020-01-01+14:00",
-        "-0001-01-01",
-        "x",
-    ] {
-        terms.push(coded(0x92, s));
-    }
-    for s in ["P1D", "PT24H", "P30D", "P1M", "P31D", "x"] {
-        terms.push(coded(0x99, s));
+        terms.extend(texts.split(' ').map(|text| coded(tag, text)));
     }
     let (_tmp, all, ids) = build(&terms);
     for (i, one) in terms.iter().enumerate() {

@@ -249,42 +249,149 @@ pub(crate) enum PartAnswer {
     Failed(PartFailure),
 }
 
-fn put_u32(n: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(&n.to_le_bytes());
+/// A value with an encoding.
+trait Coded: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+
+    /// Decodes a value at the beginning of the bytes, and removes it from them; `None` for invalid bytes.
+    fn take(r: &mut &[u8]) -> Option<Self>;
 }
 
-fn put_u64(n: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(&n.to_le_bytes());
+/// Implements [`Coded`] for numbers and lists of numbers.
+macro_rules! numbers {
+    ($($of:ty: $size:literal),*) => {$(
+        impl Coded for $of {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn take(r: &mut &[u8]) -> Option<Self> {
+                let (head, rest) = r.split_first_chunk()?;
+                *r = rest;
+                Some(Self::from_le_bytes(*head))
+            }
+        }
+
+        impl Coded for Vec<$of> {
+            fn put(&self, out: &mut Vec<u8>) {
+                (self.len() as u64).put(out);
+                let at = out.len();
+                out.resize(at + $size * self.len(), 0);
+                // A plain copy on little-endian machines.
+                let bytes = out[at..].as_chunks_mut::<$size>().0;
+                for (to, n) in bytes.iter_mut().zip(self) {
+                    *to = n.to_le_bytes();
+                }
+            }
+
+            fn take(r: &mut &[u8]) -> Option<Self> {
+                let count = usize::try_from(u64::take(r)?).ok()?;
+                let (all, rest) = r.split_at_checked(count.checked_mul($size)?)?;
+                *r = rest;
+                let all = all.as_chunks::<$size>().0;
+                Some(all.iter().map(|&b| <$of>::from_le_bytes(b)).collect())
+            }
+        }
+    )*};
 }
 
-fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    put_u64(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
+/// Implements [`Coded`] for types with fields, which are encoded one after the other.
+macro_rules! fields {
+    ($($of:ident { $($field:ident),* })*) => {$(
+        impl Coded for $of {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)*
+            }
+
+            fn take(r: &mut &[u8]) -> Option<Self> {
+                Some(Self { $($field: Coded::take(r)?),* })
+            }
+        }
+    )*};
 }
 
-fn put_u64s(numbers: &[u64], out: &mut Vec<u8>) {
-    put_u64(numbers.len() as u64, out);
-    for &n in numbers {
-        put_u64(n, out);
+/// Implements [`Coded`] for types with variants, encoded as a tag byte and the variant's fields.
+macro_rules! variants {
+    ($($of:ident { $(
+        $tag:literal $variant:ident $(($($part:ident),*))? $({$($field:ident),*})?
+    ),* })*) => {$(
+        impl Coded for $of {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant $(($($part),*))? $({$($field),*})? => {
+                        out.push($tag);
+                        $($($part.put(out);)*)?
+                        $($($field.put(out);)*)?
+                    })*
+                }
+            }
+
+            fn take(r: &mut &[u8]) -> Option<Self> {
+                Some(match u8::take(r)? {
+                    $($tag => {
+                        $($(let $part = Coded::take(r)?;)*)?
+                        $($(let $field = Coded::take(r)?;)*)?
+                        Self::$variant $(($($part),*))? $({$($field),*})?
+                    })*
+                    _ => return None,
+                })
+            }
+        }
+    )*};
+}
+
+numbers!(u8: 1, u32: 4, u64: 8);
+
+fields! {
+    QueryName { home, number }
+    ShippedTerms { ids, ends, bytes }
+    PartProgram { steps, state, servers, time, memory, mode, repeats, first, profile }
+    FirstByColumn { column, is_descending, is_alone, most }
+    StepProfile { rows_in, rows_out, time, bytes, written }
+    StepCounts { profile, sent, stayed }
+    PartCounts { steps, messages, bytes, given, held, asked, time }
+    PartReport { from, completed, spawned, rows, counts }
+    PartFailure { kind, shard, text }
+}
+
+variants! {
+    ShardMode { 0 Dynamic, 1 InPlace, 2 Fork }
+    Repeats { 0 Each, 1 Once, 2 Counted }
+    PartMessage {
+        0 Begin(program),
+        1 Start { number, alone },
+        2 Rows { number, step, rows },
+        3 Report(report),
+        4 Failed(failure),
+        5 Waiting,
+        6 End,
+        7 Run(program)
+    }
+    PartAnswer { 0 Taken(waiting), 1 Unknown, 2 Ran(rows, steps, terms), 3 Declined, 4 Failed(failure) }
+}
+
+impl Coded for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        match u8::take(r)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
     }
 }
 
-fn put_u32s(numbers: &[u32], out: &mut Vec<u8>) {
-    put_u64(numbers.len() as u64, out);
-    let at = out.len();
-    out.resize(at + 4 * numbers.len(), 0);
-    // A plain copy on little-endian machines.
-    let bytes = out[at..].as_chunks_mut::<4>().0;
-    for (to, n) in bytes.iter_mut().zip(numbers) {
-        *to = n.to_le_bytes();
+impl Coded for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        out.extend_from_slice(self.as_bytes());
     }
-}
 
-fn put_columns(rows: &Columns, out: &mut Vec<u8>) {
-    put_u64(rows.rows, out);
-    put_u32(rows.columns.len() as u32, out);
-    for column in &rows.columns {
-        put_u32s(column, out);
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        Self::from_utf8(Coded::take(r)?).ok()
     }
 }
 
@@ -292,56 +399,84 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn put_program(p: &PartProgram, out: &mut Vec<u8>) {
-    put_bytes(&p.steps, out);
-    put_u64(p.state, out);
-    put_bytes(&p.servers, out);
-    put_u64(p.time.map_or(u64::MAX, nanos), out);
-    put_u64(p.memory, out);
-    out.push(p.mode as u8);
-    out.push(p.repeats as u8);
-    match &p.first {
-        None => out.push(0),
-        Some(first) => {
-            out.push(1);
-            put_u32(first.column, out);
-            out.push(u8::from(first.is_descending));
-            out.push(u8::from(first.is_alone));
-            put_u32(first.most, out);
-        }
+impl Coded for Duration {
+    fn put(&self, out: &mut Vec<u8>) {
+        nanos(*self).put(out);
     }
-    out.push(u8::from(p.profile));
+
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        u64::take(r).map(Self::from_nanos)
+    }
 }
 
-fn put_counts(c: &PartCounts, out: &mut Vec<u8>) {
-    put_u64(c.steps.len() as u64, out);
-    for s in &c.steps {
-        let p = &s.profile;
-        let all = [
-            p.rows_in,
-            p.rows_out,
-            nanos(p.time),
-            p.bytes,
-            p.written,
-            s.sent,
-            s.stayed,
-        ];
-        for n in all {
-            put_u64(n, out);
-        }
+/// The greatest number stands for `None`.
+impl Coded for Option<Duration> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.map_or(u64::MAX, nanos).put(out);
     }
-    for n in [
-        c.messages, c.bytes, c.given, c.held, c.asked[0], c.asked[1], c.asked[2],
-    ] {
-        put_u64(n, out);
+
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        let time = u64::take(r)?;
+        Some((time < u64::MAX).then(|| Duration::from_nanos(time)))
     }
-    put_u64(nanos(c.time), out);
 }
 
-fn put_failure(f: &PartFailure, out: &mut Vec<u8>) {
-    out.push(f.kind);
-    put_u32(f.shard, out);
-    put_bytes(f.text.as_bytes(), out);
+impl Coded for Option<FirstByColumn> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        self.iter().for_each(|first| first.put(out));
+    }
+
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        match bool::take(r)? {
+            false => Some(None),
+            true => FirstByColumn::take(r).filter(|f| f.most > 0).map(Some),
+        }
+    }
+}
+
+impl Coded for [u64; 3] {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|n| n.put(out));
+    }
+
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        Some([u64::take(r)?, u64::take(r)?, u64::take(r)?])
+    }
+}
+
+impl Coded for Vec<StepCounts> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        self.iter().for_each(|step| step.put(out));
+    }
+
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        let count = u64::take(r)?;
+        (0..count).map(|_| StepCounts::take(r)).collect()
+    }
+}
+
+/// All columns have the same length, which is the number of rows.
+impl Coded for Columns {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.rows.put(out);
+        (self.columns.len() as u32).put(out);
+        self.columns.iter().for_each(|column| column.put(out));
+    }
+
+    fn take(r: &mut &[u8]) -> Option<Self> {
+        let (rows, count) = (u64::take(r)?, u32::take(r)?);
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            let column = Vec::<u32>::take(r)?;
+            if column.len() as u64 != rows {
+                return None;
+            }
+            columns.push(column);
+        }
+        Some(Self { rows, columns })
+    }
 }
 
 /// Encodes a message.
@@ -352,261 +487,30 @@ pub(crate) fn put(query: QueryName, message: &PartMessage) -> Vec<u8> {
         _ => 0,
     };
     let mut out = Vec::with_capacity(256 + rows as usize);
-    put_u32(query.home, &mut out);
-    put_u64(query.number, &mut out);
-    match message {
-        PartMessage::Begin(p) => {
-            out.push(0);
-            put_program(p, &mut out);
-        }
-        PartMessage::Start { number, alone } => {
-            out.push(1);
-            put_u64(*number, &mut out);
-            out.push(u8::from(*alone));
-        }
-        PartMessage::Rows { number, step, rows } => {
-            out.push(2);
-            put_u64(*number, &mut out);
-            put_u32(*step, &mut out);
-            put_columns(rows, &mut out);
-        }
-        PartMessage::Report(r) => {
-            out.push(3);
-            put_u32(r.from, &mut out);
-            put_u64s(&r.completed, &mut out);
-            put_u64s(&r.spawned, &mut out);
-            put_columns(&r.rows, &mut out);
-            put_counts(&r.counts, &mut out);
-        }
-        PartMessage::Failed(f) => {
-            out.push(4);
-            put_failure(f, &mut out);
-        }
-        PartMessage::Waiting => out.push(5),
-        PartMessage::End => out.push(6),
-        PartMessage::Run(p) => {
-            out.push(7);
-            put_program(p, &mut out);
-        }
-    }
+    query.put(&mut out);
+    message.put(&mut out);
     out
 }
 
 /// Decodes a message of [`put`]; `None` for invalid bytes.
 pub(crate) fn read(bytes: &[u8]) -> Option<(QueryName, PartMessage)> {
-    let mut r = MessageReader(bytes);
-    let query = QueryName {
-        home: r.u32()?,
-        number: r.u64()?,
-    };
-    let message = match r.u8()? {
-        0 => PartMessage::Begin(r.program()?),
-        1 => PartMessage::Start {
-            number: r.u64()?,
-            alone: r.bool()?,
-        },
-        2 => PartMessage::Rows {
-            number: r.u64()?,
-            step: r.u32()?,
-            rows: r.columns()?,
-        },
-        3 => PartMessage::Report(PartReport {
-            from: r.u32()?,
-            completed: r.u64s()?,
-            spawned: r.u64s()?,
-            rows: r.columns()?,
-            counts: r.counts()?,
-        }),
-        4 => PartMessage::Failed(r.failure()?),
-        5 => PartMessage::Waiting,
-        6 => PartMessage::End,
-        7 => PartMessage::Run(r.program()?),
-        _ => return None,
-    };
-    r.0.is_empty().then_some((query, message))
+    let mut rest = bytes;
+    let read = (Coded::take(&mut rest)?, Coded::take(&mut rest)?);
+    rest.is_empty().then_some(read)
 }
 
 /// Encodes an answer.
 pub(crate) fn put_answer(answer: &PartAnswer) -> Vec<u8> {
     let mut out = Vec::new();
-    match answer {
-        PartAnswer::Taken(waiting) => {
-            out.push(0);
-            put_u64(*waiting, &mut out);
-        }
-        PartAnswer::Unknown => out.push(1),
-        PartAnswer::Ran(rows, steps, terms) => {
-            out.push(2);
-            put_columns(rows, &mut out);
-            put_u64s(steps, &mut out);
-            put_u32s(&terms.ids, &mut out);
-            put_u32s(&terms.ends, &mut out);
-            put_bytes(&terms.bytes, &mut out);
-        }
-        PartAnswer::Declined => out.push(3),
-        PartAnswer::Failed(f) => {
-            out.push(4);
-            put_failure(f, &mut out);
-        }
-    }
+    answer.put(&mut out);
     out
 }
 
 /// Decodes an answer of [`put_answer`]; `None` for invalid bytes.
 pub(crate) fn read_answer(bytes: &[u8]) -> Option<PartAnswer> {
-    let mut r = MessageReader(bytes);
-    let answer = match r.u8()? {
-        0 => PartAnswer::Taken(r.u64()?),
-        1 => PartAnswer::Unknown,
-        2 => PartAnswer::Ran(
-            r.columns()?,
-            r.u64s()?,
-            ShippedTerms {
-                ids: r.u32s()?,
-                ends: r.u32s()?,
-                bytes: r.sized(1)?.to_vec(),
-            },
-        ),
-        3 => PartAnswer::Declined,
-        4 => PartAnswer::Failed(r.failure()?),
-        _ => return None,
-    };
-    r.0.is_empty().then_some(answer)
-}
-
-struct MessageReader<'a>(&'a [u8]);
-
-impl<'a> MessageReader<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(head)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
-    }
-
-    fn bool(&mut self) -> Option<bool> {
-        match self.u8()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    /// Reads a count, and that many values of `size` bytes.
-    fn sized(&mut self, size: usize) -> Option<&'a [u8]> {
-        let count = usize::try_from(self.u64()?).ok()?;
-        self.take(count.checked_mul(size)?)
-    }
-
-    fn u64s(&mut self) -> Option<Vec<u64>> {
-        let all = self.sized(8)?.as_chunks::<8>().0;
-        Some(all.iter().map(|&b| u64::from_le_bytes(b)).collect())
-    }
-
-    fn u32s(&mut self) -> Option<Vec<u32>> {
-        let all = self.sized(4)?.as_chunks::<4>().0;
-        Some(all.iter().map(|&b| u32::from_le_bytes(b)).collect())
-    }
-
-    /// Reads columns of the same length, which is the number of rows.
-    fn columns(&mut self) -> Option<Columns> {
-        let rows = self.u64()?;
-        let count = self.u32()?;
-        let mut columns = Vec::new();
-        for _ in 0..count {
-            let column = self.u32s()?;
-            if column.len() as u64 != rows {
-                return None;
-            }
-            columns.push(column);
-        }
-        Some(Columns { rows, columns })
-    }
-
-    fn program(&mut self) -> Option<PartProgram> {
-        let steps = self.sized(1)?.to_vec();
-        let state = self.u64()?;
-        let servers = self.sized(1)?.to_vec();
-        let time = match self.u64()? {
-            u64::MAX => None,
-            n => Some(Duration::from_nanos(n)),
-        };
-        Some(PartProgram {
-            steps,
-            state,
-            servers,
-            time,
-            memory: self.u64()?,
-            mode: match self.u8()? {
-                0 => ShardMode::Dynamic,
-                1 => ShardMode::InPlace,
-                2 => ShardMode::Fork,
-                _ => return None,
-            },
-            repeats: match self.u8()? {
-                0 => Repeats::Each,
-                1 => Repeats::Once,
-                2 => Repeats::Counted,
-                _ => return None,
-            },
-            first: match self.bool()? {
-                false => None,
-                true => Some(FirstByColumn {
-                    column: self.u32()?,
-                    is_descending: self.bool()?,
-                    is_alone: self.bool()?,
-                    most: self.u32().filter(|&most| most > 0)?,
-                }),
-            },
-            profile: self.bool()?,
-        })
-    }
-
-    fn counts(&mut self) -> Option<PartCounts> {
-        let count = self.u64()?;
-        let mut steps = Vec::new();
-        for _ in 0..count {
-            steps.push(StepCounts {
-                profile: StepProfile {
-                    rows_in: self.u64()?,
-                    rows_out: self.u64()?,
-                    time: Duration::from_nanos(self.u64()?),
-                    bytes: self.u64()?,
-                    written: self.u64()?,
-                },
-                sent: self.u64()?,
-                stayed: self.u64()?,
-            });
-        }
-        Some(PartCounts {
-            steps,
-            messages: self.u64()?,
-            bytes: self.u64()?,
-            given: self.u64()?,
-            held: self.u64()?,
-            asked: [self.u64()?, self.u64()?, self.u64()?],
-            time: Duration::from_nanos(self.u64()?),
-        })
-    }
-
-    fn failure(&mut self) -> Option<PartFailure> {
-        Some(PartFailure {
-            kind: self.u8()?,
-            shard: self.u32()?,
-            text: String::from_utf8(self.sized(1)?.to_vec()).ok()?,
-        })
-    }
+    let mut rest = bytes;
+    let answer = Coded::take(&mut rest)?;
+    rest.is_empty().then_some(answer)
 }
 
 #[cfg(test)]

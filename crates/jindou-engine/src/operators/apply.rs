@@ -3,8 +3,8 @@
 
 use super::each::EachSpec;
 use super::stage::{
-    CountedStage, Link, NextStages, StageSpec, StageStats, StageWorker, finish, hand_all, hand_on,
-    push,
+    CountedStage, Link, NewWorker, NextStages, StageSpec, StageStats, StageWorker, finish,
+    hand_all, hand_on, push,
 };
 use crate::batch::{Batch, View, gather, pick};
 use crate::compile::{LeafSource, OuterRows, PipelineBuilder, StageInput};
@@ -260,11 +260,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for ApplySpec<'_> {
-    fn work<'w>(
-        &'w self,
-        _input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, _input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(ApplyStage::new(self, ctx)?))
     }
 }

@@ -1,7 +1,7 @@
 //! DISTINCT passes a row on when it is seen for the first time. The set of rows is partitioned by hash, and a worker
 //! locks each partition once per batch. A set of many ids of a single column becomes a bitmap, which needs no locks.
 
-use super::stage::{NextStages, StageSpec, StageWorker};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, OperatorCharge, View};
 use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
@@ -132,11 +132,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for SharedDistinct {
-    fn work<'w>(
-        &'w self,
-        _input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, _input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(DistinctStage::new(self, ctx)))
     }
 
@@ -149,11 +145,7 @@ impl StageSpec for SharedDistinct {
 struct ReducedSpec(Vec<usize>);
 
 impl StageSpec for ReducedSpec {
-    fn work<'w>(
-        &'w self,
-        _input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, _input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(Recent::new(&self.0, ctx)))
     }
 }

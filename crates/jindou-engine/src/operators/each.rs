@@ -3,7 +3,7 @@
 //! outer rows with the same combination.
 
 use super::apply::{Attach, alone, alone_of};
-use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::execute::Exec;
@@ -44,11 +44,7 @@ enum InnerResult {
 }
 
 impl StageSpec for EachSpec<'_> {
-    fn work<'w>(
-        &'w self,
-        _input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, _input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(Each::new(self, ctx)))
     }
 }

@@ -1,6 +1,6 @@
 //! BIND, and the selection of columns.
 
-use super::stage::{NextStages, StageSpec, StageStats, StageWorker};
+use super::stage::{NewWorker, NextStages, StageSpec, StageStats, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext, StepStats};
@@ -75,11 +75,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for ExtendSpec<'_> {
-    fn work<'w>(
-        &'w self,
-        input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(ExtendStage::new(self, input.len(), ctx)?))
     }
 }
@@ -109,11 +105,7 @@ impl StageWorker for ExtendStage {
 }
 
 impl StageSpec for ProjectSpec {
-    fn work<'w>(
-        &'w self,
-        _input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, _input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(Project::new(&self.0, ctx)))
     }
 }

@@ -1,6 +1,6 @@
 //! FILTER.
 
-use super::stage::{NextStages, StageSpec, StageWorker};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
@@ -32,11 +32,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for FilterSpec<'_> {
-    fn work<'w>(
-        &'w self,
-        input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(FilterStage {
             filters: ConditionList::new(std::slice::from_ref(self.0), input, ctx)?,
             kept: Batch::new(input.len(), ctx.budget),

@@ -3,7 +3,7 @@
 use super::alternatives::Alternatives;
 use super::join_table::{BoundClass, IndexKeys, JoinIndex, JoinShape, JoinTable, masks_of};
 use super::partners::{MatchTerms, PartnerRows};
-use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
 use crate::compile::PipelineBuilder;
 use crate::explore::{Flow, Halt, QueryContext};
@@ -115,11 +115,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for JoinTable<'_> {
-    fn work<'w>(
-        &'w self,
-        _input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, _input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(JoinProbe::new(self, ctx)?))
     }
 }

@@ -1,6 +1,6 @@
 //! The stage that follows a property path from each row.
 
-use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, OperatorCharge, View};
 use crate::compile::PipelineBuilder;
 use crate::explore::{Anchor, Flow, Halt, QueryContext};
@@ -24,11 +24,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for PathSpec<'_> {
-    fn work<'w>(
-        &'w self,
-        input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(PathStage::new(self.0, input, ctx)?))
     }
 }

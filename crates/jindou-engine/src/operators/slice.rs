@@ -4,7 +4,7 @@
 //! Other workers notice it before their next morsel (`is_done` in `worker`), or in a scan, which checks the stop flag
 //! ([`EvalContext::check`](crate::eval::EvalContext::check)).
 
-use super::stage::{NextStages, StageSpec, StageWorker};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
@@ -58,11 +58,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for SliceState {
-    fn work<'w>(
-        &'w self,
-        input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(SliceStage::new(self, input.len(), ctx)))
     }
 

@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 /// Stands for the pipeline's end, which follows the last stage.
 pub(crate) const END: usize = usize::MAX;
 
+/// A worker's state of a stage, if it could be created.
+pub(crate) type NewWorker<'w> = Result<Box<dyn StageWorker + 'w>>;
+
 /// Specification of a stage, which all workers share. Each worker creates its own [`StageWorker`] from it.
 pub(crate) trait StageSpec: Send + Sync {
     /// Creates a worker's state, for rows with these slots.
-    fn work<'w>(
-        &'w self,
-        input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>>;
+    fn work<'w>(&'w self, input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w>;
 
     /// Bytes that all workers together hold after the last row.
     fn held(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! Explorations: leaves if they begin with a start, stages if they extend rows.
 
-use super::stage::{NextStages, StageSpec, StageWorker};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker};
 use crate::batch::View;
 use crate::compile::{LeafSource, PipelineBuilder};
 use crate::executor::{PulledRows, columns_after};
@@ -99,11 +99,7 @@ impl CountedRows {
 }
 
 impl StageSpec for StepsSpec<'_> {
-    fn work<'w>(
-        &'w self,
-        input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         let mut pipeline = Pipeline::after(input, self.0, ctx)?;
         pipeline.watch(ctx, self.1);
         Ok(Box::new(StepsStage(pipeline)))

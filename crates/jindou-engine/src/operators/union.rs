@@ -1,6 +1,6 @@
 //! UNION: the leaves and stages of its inputs all lead to the same next stage.
 
-use super::stage::{NextStages, StageSpec, StageWorker};
+use super::stage::{NewWorker, NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::{OpenPipe, PipelineBuilder};
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
@@ -68,11 +68,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl StageSpec for WidenSpec {
-    fn work<'w>(
-        &'w self,
-        _input: &'w [Slot],
-        ctx: &QueryContext<'w>,
-    ) -> Result<Box<dyn StageWorker + 'w>> {
+    fn work<'w>(&'w self, _input: &'w [Slot], ctx: &QueryContext<'w>) -> NewWorker<'w> {
         Ok(Box::new(Widen {
             spec: self,
             out: Batch::new(self.width, ctx.budget),

@@ -132,10 +132,7 @@ fn random_queries_over_a_graph_that_is_no_store_agree_with_spareval() {
 #[test]
 #[ignore = "long: 100,000 cases"]
 fn a_hundred_thousand_random_queries_agree_with_spareval() {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(7);
+    let seed = jindou_testing::from_environment("JINDOU_SEED", 7);
     many(1000, 100, seed, |world| world);
     many(1000, 100, seed, World::on_heap);
 }

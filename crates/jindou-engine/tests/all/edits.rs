@@ -1,6 +1,6 @@
 //! Transactions after which a store has given data, whatever data was loaded before.
 
-use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
+use jindou_store::{Changes, Snapshot, testing};
 use jindou_testing::Rng;
 use oxrdf::Quad;
 
@@ -47,14 +47,7 @@ impl Edits {
         for i in 0..transactions {
             let mut changes = Changes::new();
             let mut change = |q: &Quad, insert: bool| {
-                let t = testing::canonical(q);
-                let [s, p, o, g] = t.each_ref().map(|b| ChangeTerm::Bytes(b));
-                let g = (!t[3].is_empty()).then_some(g);
-                if insert {
-                    changes.insert(s, p, o, g);
-                } else {
-                    changes.remove(s, p, o, g);
-                }
+                testing::edit(&mut changes, &testing::canonical(q), insert);
             };
             let last = i + 1 == transactions;
             // Each transaction changes some of the quads; the last one adds the missing data and removes all other

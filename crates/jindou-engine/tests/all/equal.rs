@@ -1,8 +1,9 @@
 //! Groups of patterns that only `?a = ?b` or `sameTerm(?a, ?b)` connects, compared with `spareval`, with every kind of
 //! value.
 
-use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
-use jindou_plan::{Form, PlanOptions, Weight};
+use crate::support::run;
+use jindou_engine::ExecOptions;
+use jindou_plan::{PlanOptions, Weight};
 use jindou_store::{Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer, comparable as terms};
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
@@ -55,25 +56,9 @@ impl Data {
                 batch_rows,
                 ..ExecOptions::default()
             };
-            let terms = QueryTerms::new();
-            let mut sink = CollectSink::default();
-            execute_streaming(&plan, &self.snapshot, &options, &terms, &mut sink)
-                .unwrap_or_else(|e| panic!("{e}\n{query}\n{text}"));
-            let got = if plan.form == Form::Ask {
-                Answer::Boolean(sink.rows > 0)
-            } else {
-                let mut decoder = TermDecoder::new(&self.snapshot, &terms);
-                let rows = sink
-                    .rows()
-                    .map(|row| {
-                        row.iter()
-                            .map(|&id| decoder.term(id).expect("a term"))
-                            .collect()
-                    })
-                    .collect();
-                Answer::Rows(vec![], rows)
-            };
-            let got = got.bag();
+            let got = run(&self.snapshot, &plan, &options)
+                .unwrap_or_else(|e| panic!("{e}\n{query}\n{text}"))
+                .bag();
             let missing: Vec<&String> = want.iter().filter(|r| !got.contains(r)).take(9).collect();
             let extra: Vec<&String> = got.iter().filter(|r| !want.contains(r)).take(9).collect();
             assert!(
@@ -401,20 +386,15 @@ fn values_of_our_own() {
         let query = format!("PREFIX : <http://e/> {query}");
         let parsed = jindou_plan::parse(&query).expect("a query");
         let plan = jindou_plan::plan(&parsed, &data.snapshot, &PlanOptions::default()).unwrap();
-        let terms = QueryTerms::new();
-        let mut sink = CollectSink::default();
-        let options = ExecOptions::default();
-        execute_streaming(&plan, &data.snapshot, &options, &terms, &mut sink).unwrap();
-        let mut decoder = TermDecoder::new(&data.snapshot, &terms);
-        let mut got: Vec<String> = sink
-            .rows()
-            .map(|row| {
-                let cells = row
-                    .iter()
-                    .map(|&id| decoder.term(id).unwrap().unwrap().to_string());
-                cells.collect::<Vec<_>>().join(" ")
-            })
-            .collect();
+        let Answer::Rows(_, rows) = run(&data.snapshot, &plan, &ExecOptions::default()).unwrap()
+        else {
+            panic!("{query}")
+        };
+        let cells = |row: Vec<Option<Term>>| {
+            let cells = row.into_iter().map(|cell| cell.unwrap().to_string());
+            cells.collect::<Vec<_>>().join(" ")
+        };
+        let mut got: Vec<String> = rows.into_iter().map(cells).collect();
         got.sort();
         assert_eq!(got, want, "{query}");
     }

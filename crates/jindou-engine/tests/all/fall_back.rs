@@ -54,13 +54,7 @@ impl Executor for Failing {
         sink: &mut dyn Sink,
         _profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
-        let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
-        let mut steps = self.plan.clone();
-        steps.output.clone_from(&slots);
-        steps.root = Operator::Explore(Exploration {
-            steps: task.steps.to_vec(),
-            empty: None,
-        });
+        let (steps, slots) = steps_alone(&self.plan, task)?;
         let mut first = First {
             left: self.rows,
             error: self.error,
@@ -97,6 +91,34 @@ impl Executor for Failing {
             details: "there".into(),
             ..ExecutionOutcome::default()
         })
+    }
+}
+
+/// The plan of a task's steps alone, and the slots of its rows.
+pub fn steps_alone(plan: &Plan, task: &Task<'_>) -> Result<(Plan, Vec<Slot>)> {
+    let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
+    let mut steps = plan.clone();
+    steps.output.clone_from(&slots);
+    steps.root = Operator::Explore(Exploration {
+        steps: task.steps.to_vec(),
+        empty: None,
+    });
+    Ok((steps, slots))
+}
+
+pub fn execution<'a>(
+    plan: &'a Plan,
+    snapshot: &'a Snapshot,
+    options: &'a ExecOptions,
+    terms: &'a QueryTerms,
+    executor: &'a ExecutorChoice,
+) -> Execution<'a> {
+    Execution {
+        plan,
+        snapshot,
+        options,
+        terms,
+        executor,
     }
 }
 
@@ -156,13 +178,7 @@ fn rows_come_once_whenever_the_other_executor_fails() {
                 ExecutorChoice::Demanded(other),
             ] {
                 let terms = QueryTerms::new();
-                let execution = Execution {
-                    plan: &plan,
-                    snapshot: &snapshot,
-                    options: &options,
-                    terms: &terms,
-                    executor: &executor,
-                };
+                let execution = execution(&plan, &snapshot, &options, &terms, &executor);
                 let (sink, mut streamed) = (All::default(), CollectSink::default());
                 let demanded = matches!(executor, ExecutorChoice::Demanded(_));
                 // An executor that is demanded must not fail, except by rejecting the plan before the first row.
@@ -223,13 +239,7 @@ fn rows_that_are_not_taken_are_made_once() {
             error: || Error::limit(Resource::Memory, "no room for rows"),
             sink: &mut kept,
         };
-        let execution = Execution {
-            plan: &plan,
-            snapshot: &snapshot,
-            options: &options,
-            terms: &terms,
-            executor: &executor,
-        };
+        let execution = execution(&plan, &snapshot, &options, &terms, &executor);
         let e = execution.stream(&mut full).map(|_| ()).unwrap_err();
         assert!(matches!(e, Error::Limit(_)), "{e}");
         assert_eq!(kept.rows, 17);

@@ -1,5 +1,6 @@
 //! Cancellation, deadlines, memory limits, early ends, threads, panics, and errors of sinks.
 
+use crate::support::with_threads;
 use jindou_engine::{
     ChecksumSink, CollectSink, CountSink, ExecOptions, QueryTerms, Sink, Summed, execute,
     execute_streaming,
@@ -86,43 +87,39 @@ fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
     }
 }
 
+/// Checks that a deadline and a cancellation after `time` end a query `soon`, and that it gives its memory back.
+fn ends(plan: &mut Plan, snapshot: &Snapshot, time: Duration, soon: Duration, text: &str) {
+    for (threads, weight) in [(1, Weight::Light), (3, Weight::Heavy)] {
+        plan.weight = weight;
+        let begin = Stopwatch::start();
+        let options = ExecOptions {
+            cancel: CancelToken::with_deadline(time),
+            ..with_threads(threads)
+        };
+        let e = count(plan, snapshot, &options).unwrap_err();
+        assert!(matches!(e, Error::Timeout(_)), "{text}: {e}");
+        assert!(begin.elapsed() < soon, "{text}");
+        assert_eq!(options.memory.used(), 0, "{text}");
+
+        let options = with_threads(threads);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                std::thread::sleep(time);
+                options.cancel.cancel();
+            });
+            let e = count(plan, snapshot, &options).unwrap_err();
+            assert!(matches!(e, Error::Cancelled), "{text}: {e}");
+        });
+        assert_eq!(options.memory.used(), 0, "{text}");
+    }
+}
+
 #[test]
 fn cancelling_and_deadlines_end_a_query_soon() {
     let (_folder, snapshot) = ring(400, 40);
     let mut plan = native(&snapshot, PATH);
-    for (threads, weight) in [(1, Weight::Light), (3, Weight::Heavy)] {
-        plan.weight = weight;
-        let begin = Stopwatch::start();
-        let cancel = CancelToken::with_deadline(Duration::from_millis(30));
-        let options = ExecOptions {
-            threads,
-            cancel,
-            ..ExecOptions::default()
-        };
-        assert!(matches!(
-            count(&plan, &snapshot, &options),
-            Err(Error::Timeout(_))
-        ));
-        assert!(begin.elapsed() < Duration::from_secs(2));
-
-        let cancel = CancelToken::new();
-        let options = ExecOptions {
-            threads,
-            cancel: cancel.clone(),
-            ..ExecOptions::default()
-        };
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                std::thread::sleep(Duration::from_millis(20));
-                cancel.cancel();
-            });
-            assert!(matches!(
-                count(&plan, &snapshot, &options),
-                Err(Error::Cancelled)
-            ));
-        });
-        assert_eq!(options.memory.used(), 0);
-    }
+    let (time, soon) = (Duration::from_millis(25), Duration::from_secs(2));
+    ends(&mut plan, &snapshot, time, soon, PATH);
 }
 
 #[test]
@@ -137,20 +134,16 @@ fn memory_is_bounded_and_given_back() {
         let mut plan = native(&snapshot, text);
         for (threads, weight) in [(1, Weight::Light), (2, Weight::Heavy)] {
             plan.weight = weight;
-            let memory = MemoryBudget::new(600 << 10);
             let options = ExecOptions {
-                threads,
-                memory,
-                ..ExecOptions::default()
+                memory: MemoryBudget::new(600 << 10),
+                ..with_threads(threads)
             };
             let e = count(&plan, &snapshot, &options).unwrap_err();
             assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
             assert_eq!(options.memory.used(), 0, "{text}");
-            let memory = MemoryBudget::new(64 << 20);
             let options = ExecOptions {
-                threads,
-                memory,
-                ..ExecOptions::default()
+                memory: MemoryBudget::new(64 << 20),
+                ..with_threads(threads)
             };
             assert!(count(&plan, &snapshot, &options).unwrap() > 0);
             assert_eq!(options.memory.used(), 0, "{text}");
@@ -228,35 +221,8 @@ fn operators_end_at_their_deadline_and_when_cancelled() {
     let (_folder, snapshot) = ring(400, 40);
     for (operator, _, text) in OPERATORS {
         let mut plan = operator_plan(&snapshot, operator, text);
-        for (threads, weight) in [(1, Weight::Light), (3, Weight::Heavy)] {
-            plan.weight = weight;
-            let begin = Stopwatch::start();
-            let options = ExecOptions {
-                threads,
-                cancel: CancelToken::with_deadline(Duration::from_millis(5)),
-                ..ExecOptions::default()
-            };
-            let e = count(&plan, &snapshot, &options).unwrap_err();
-            assert!(matches!(e, Error::Timeout(_)), "{text}: {e}");
-            assert!(begin.elapsed() < Duration::from_secs(20), "{text}");
-            assert_eq!(options.memory.used(), 0, "{text}");
-
-            let cancel = CancelToken::new();
-            let options = ExecOptions {
-                threads,
-                cancel: cancel.clone(),
-                ..ExecOptions::default()
-            };
-            std::thread::scope(|s| {
-                s.spawn(|| {
-                    std::thread::sleep(Duration::from_millis(5));
-                    cancel.cancel();
-                });
-                let e = count(&plan, &snapshot, &options).unwrap_err();
-                assert!(matches!(e, Error::Cancelled), "{text}: {e}");
-            });
-            assert_eq!(options.memory.used(), 0, "{text}");
-        }
+        let (time, soon) = (Duration::from_millis(5), Duration::from_secs(20));
+        ends(&mut plan, &snapshot, time, soon, text);
     }
 }
 
@@ -292,6 +258,13 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
     }
 }
 
+/// The canonical bytes of all collected values.
+fn texts(snapshot: &Snapshot, terms: &QueryTerms, sink: &CollectSink) -> Vec<Vec<u8>> {
+    let mut decoder = jindou_engine::TermDecoder::new(snapshot, terms);
+    let text = |&id: &u32| decoder.canonical(id).unwrap().unwrap().to_vec();
+    sink.ids.iter().map(text).collect()
+}
+
 /// Rows that several workers have sorted and merged are in the same order as those of one worker.
 #[test]
 fn rows_sorted_by_several_workers_are_in_order() {
@@ -313,12 +286,7 @@ fn rows_sorted_by_several_workers_are_in_order() {
             };
             let (mut sink, terms) = (CollectSink::default(), QueryTerms::new());
             execute_streaming(&plan, &snapshot, &options, &terms, &mut sink).unwrap();
-            let mut decoder = jindou_engine::TermDecoder::new(&snapshot, &terms);
-            let text = |id: u32| decoder.canonical(id).unwrap().unwrap().to_vec();
-            (
-                sink.width,
-                sink.ids.into_iter().map(text).collect::<Vec<_>>(),
-            )
+            (sink.width, texts(&snapshot, &terms, &sink))
         };
         let (width, one) = rows(1);
         assert!(one.len() > 4000, "{text}");
@@ -334,19 +302,11 @@ fn rows_sorted_by_several_workers_are_in_order() {
             let mut sink = CollectSink::default();
             let terms = QueryTerms::new();
             execute_streaming(&all, &snapshot, &ExecOptions::default(), &terms, &mut sink).unwrap();
-            let mut decoder = jindou_engine::TermDecoder::new(&snapshot, &terms);
-            let mut want: Vec<_> = sink
-                .rows()
-                .map(|r| {
-                    let mut of = |id: u32| decoder.canonical(id).unwrap().unwrap().to_vec();
-                    (of(r[0]), std::cmp::Reverse(of(r[1])))
-                })
-                .collect();
+            let key = |r: &[Vec<u8>]| (r[0].clone(), std::cmp::Reverse(r[1].clone()));
+            let all = texts(&snapshot, &terms, &sink);
+            let mut want: Vec<_> = all.chunks(width).map(key).collect();
             want.sort();
-            let got: Vec<_> = one
-                .chunks(width)
-                .map(|r| (r[0].clone(), std::cmp::Reverse(r[1].clone())))
-                .collect();
+            let got: Vec<_> = one.chunks(width).map(key).collect();
             assert_eq!(got, want[100..5100]);
         }
     }
@@ -358,10 +318,7 @@ fn a_limit_stops_the_pipeline_early() {
     let mut plan = native(&snapshot, &format!("{PATH} LIMIT 7"));
     for weight in [Weight::Light, Weight::Heavy] {
         plan.weight = weight;
-        let options = ExecOptions {
-            threads: 2,
-            ..ExecOptions::default()
-        };
+        let options = with_threads(2);
         let begin = Stopwatch::start();
         assert_eq!(count(&plan, &snapshot, &options).unwrap(), 7);
         assert!(begin.elapsed() < Duration::from_secs(2));
@@ -382,10 +339,7 @@ fn the_first_row_comes_before_the_others() {
         "ASK { ?a :p ?b . ?b :p ?c OPTIONAL { ?c :p ?d . ?d :p ?e FILTER(?e != ?a) } }",
     ] {
         for threads in [1, 2] {
-            let options = ExecOptions {
-                threads,
-                ..ExecOptions::default()
-            };
+            let options = with_threads(threads);
             let (mut sink, plan) = (CountSink::default(), native(&snapshot, text));
             let terms = QueryTerms::new();
             let profile = execute_streaming(&plan, &snapshot, &options, &terms, &mut sink).unwrap();

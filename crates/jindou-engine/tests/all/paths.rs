@@ -1,26 +1,18 @@
 //! Compares random property paths with the definitions of SPARQL 1.1 §18, and checks that searches start from a known
 //! end.
 
-use crate::support::heap::HeapGraph;
-use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use crate::support::{HeapGraph, run};
+use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_graph::Graph;
-use jindou_plan::{Form, PlanOptions};
+use jindou_plan::PlanOptions;
 use jindou_store::{Snapshot, testing};
-use jindou_testing::{Answer, Rng, path_data, path_query};
+use jindou_testing::{Rng, from_environment, path_data, path_query};
 use oxrdf::{GraphName, NamedNode, Quad};
 
 fn rows(snapshot: &dyn Graph, text: &str, options: &ExecOptions) -> Vec<String> {
     let parsed = jindou_plan::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
-    let terms = QueryTerms::new();
-    let mut sink = CollectSink::default();
-    execute_streaming(&plan, snapshot, options, &terms, &mut sink).unwrap();
-    if plan.form == Form::Ask {
-        return Answer::Boolean(sink.rows > 0).bag();
-    }
-    let mut decoder = TermDecoder::new(snapshot, &terms);
-    let row = |r: &[u32]| r.iter().map(|&id| decoder.term(id).unwrap()).collect();
-    Answer::Rows(vec![], sink.rows().map(row).collect()).bag()
+    run(snapshot, &plan, options).unwrap().bag()
 }
 
 fn agree(seeds: std::ops::Range<u64>, queries: usize, on_heap: bool) {
@@ -79,9 +71,8 @@ fn random_paths_over_a_graph_that_is_no_store_agree_with_the_definitions() {
 #[test]
 #[ignore = "long: 100,000 queries"]
 fn a_hundred_thousand_random_paths_agree_with_the_definitions() {
-    let of = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
-    let first = of("JINDOU_SEED").unwrap_or(1_000_000);
-    let seeds = first..first + of("JINDOU_STORES").unwrap_or(2_000);
+    let first = from_environment("JINDOU_SEED", 1_000_000);
+    let seeds = first..first + from_environment("JINDOU_STORES", 2_000);
     agree(seeds.clone(), 50, false);
     agree(seeds, 50, true);
 }

@@ -1,34 +1,16 @@
 //! Plans and runs random queries with all operators, and compares the answers with `spareval`.
 
 use crate::edits::Edits;
-use crate::support::HeapGraph;
-use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use crate::support::{HeapGraph, run, sharding};
+use jindou_engine::ExecOptions;
 use jindou_graph::Graph;
 use jindou_model::MemoryBudget;
-use jindou_plan::{Form, Plan, PlanOptions, Weight};
-use jindou_store::shard::{Placement, Sharding};
+use jindou_plan::{PlanOptions, Weight};
 use jindou_store::{Snapshot, testing};
-use jindou_testing::{Answer, Query, Rng, answer, comparing_quads, comparing_query, quads, query};
+use jindou_testing::{
+    Query, Rng, answer, comparing_quads, comparing_query, from_environment, quads, query,
+};
 use oxrdf::Quad;
-
-fn run(snapshot: &dyn Graph, plan: &Plan, options: &ExecOptions) -> jindou_model::Result<Answer> {
-    let terms = QueryTerms::new();
-    let mut sink = CollectSink::default();
-    execute_streaming(plan, snapshot, options, &terms, &mut sink)?;
-    if plan.form == Form::Ask {
-        return Ok(Answer::Boolean(sink.rows > 0));
-    }
-    let mut decoder = TermDecoder::new(snapshot, &terms);
-    let mut rows = Vec::with_capacity(sink.rows);
-    for row in sink.rows() {
-        let row = row
-            .iter()
-            .map(|&id| decoder.term(id))
-            .collect::<Result<_, _>>()?;
-        rows.push(row);
-    }
-    Ok(Answer::Rows(vec![], rows))
-}
 
 /// Functions that make random data, and random queries over it.
 #[derive(Clone, Copy)]
@@ -60,17 +42,8 @@ enum Way {
     ShardedEdited,
 }
 
-/// A random number of shards, with a random placement and block size, and one of them.
-fn sharding(rng: &mut Rng) -> (Sharding, u32) {
-    let shards = [2, 3, 6, 12][rng.below(4)];
-    let placement = [Placement::Range, Placement::Hash][rng.below(2)];
-    // Most have blocks that are as small as possible.
-    let shift = [None, None, Some(1), Some(4)][rng.below(4)];
-    let sharding = Sharding::new(shards)
-        .with_placement(placement)
-        .with_block_shift(shift);
-    (sharding, rng.below(shards as usize) as u32)
-}
+/// Most have blocks that are as small as possible.
+const SHIFTS: [Option<u32>; 4] = [None, None, Some(1), Some(4)];
 
 /// A graph with the data, and the graph before the last transaction.
 fn store_of(
@@ -80,7 +53,7 @@ fn store_of(
     way: Way,
 ) -> (tempfile::TempDir, [Snapshot; 2]) {
     if way == Way::Sharded {
-        let (sharding, own) = sharding(rng);
+        let (sharding, own) = sharding(rng, SHIFTS);
         let (folder, snapshot) = jindou_cluster::testing::shards_of(data, sharding, own);
         return (folder, [snapshot.clone(), snapshot]);
     }
@@ -91,7 +64,7 @@ fn store_of(
     }
     let edits = Edits::to(rng, data, maker.quads);
     let (folder, loaded) = if way == Way::ShardedEdited {
-        let (sharding, own) = sharding(rng);
+        let (sharding, own) = sharding(rng, SHIFTS);
         jindou_cluster::testing::shards_of(&edits.first, sharding, own)
     } else {
         let (folder, base) = testing::store_of(&edits.first);
@@ -209,14 +182,8 @@ fn random_queries_over_changed_shards_agree_with_spareval() {
 #[test]
 #[ignore = "long: 100,000 queries"]
 fn a_hundred_thousand_random_queries_agree_with_spareval() {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1_000_000);
-    let stores = std::env::var("JINDOU_STORES")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(2_000);
+    let seed = from_environment("JINDOU_SEED", 1_000_000);
+    let stores = from_environment("JINDOU_STORES", 2_000);
     many(seed, stores, 50, ALL, Way::Loaded);
     many(seed, stores, 50, ALL, Way::Edited);
     many(seed, stores, 50, ALL, Way::OnHeap);
@@ -244,9 +211,8 @@ fn random_comparisons_over_shards_agree_with_spareval() {
 #[test]
 #[ignore = "long: 200,000 queries"]
 fn two_hundred_thousand_random_comparisons_agree_with_spareval() {
-    let of = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
-    let seed = of("JINDOU_SEED").unwrap_or(1_000_000);
-    let stores = of("JINDOU_STORES").unwrap_or(4_000);
+    let seed = from_environment("JINDOU_SEED", 1_000_000);
+    let stores = from_environment("JINDOU_STORES", 4_000);
     many(seed, stores * 8 / 10, 50, COMPARING, Way::Loaded);
     many(seed, stores / 10, 50, COMPARING, Way::Edited);
     many(seed, stores / 10, 50, COMPARING, Way::Sharded);

@@ -1,14 +1,15 @@
 //! Rows that another executor delivers in blocks. Any worker processes them, few blocks exist at a time, and whatever
 //! ends the query also ends the executor.
 
-use crate::fall_back::{All, ring};
+use crate::fall_back::{All, execution, ring, steps_alone};
+use crate::support::with_threads;
 use jindou_engine::{
-    CollectSink, ExecOptions, Execution, ExecutionOutcome, Executor, ExecutorChoice, ParallelSink,
-    QueryTerms, RowBlock, Sink, StepProfile, Task, columns_after, execute, execute_streaming,
+    CollectSink, ExecOptions, ExecutionOutcome, Executor, ExecutorChoice, ParallelSink, QueryTerms,
+    RowBlock, Sink, StepProfile, Task, execute, execute_streaming,
 };
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
-use jindou_plan::{Exploration, Operator, Plan, PlanOptions, Slot, Weight, parse, plan};
+use jindou_plan::{Plan, PlanOptions, Slot, Weight, parse, plan};
 use jindou_store::Snapshot;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,13 +113,7 @@ impl Executor for Blocks {
         sink: &mut dyn Sink,
         _profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
-        let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
-        let mut steps = self.plan.clone();
-        steps.output.clone_from(&slots);
-        steps.root = Operator::Explore(Exploration {
-            steps: task.steps.to_vec(),
-            empty: None,
-        });
+        let (steps, slots) = steps_alone(&self.plan, task)?;
         let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
         let options = ExecOptions::default();
         execute_streaming(&steps, task.snapshot, &options, &terms, &mut rows)?;
@@ -193,13 +188,6 @@ fn heavy(text: &str, snapshot: &Snapshot) -> Plan {
     plan
 }
 
-fn options(threads: usize) -> ExecOptions {
-    ExecOptions {
-        threads,
-        ..ExecOptions::default()
-    }
-}
-
 /// Each choice of an executor, with a new executor, its counts, and whether rows are buffered before they are
 /// delivered.
 fn choices(new: impl Fn() -> Blocks) -> Vec<(ExecutorChoice, Arc<Count>, bool)> {
@@ -220,26 +208,17 @@ fn choices(new: impl Fn() -> Blocks) -> Vec<(ExecutorChoice, Arc<Count>, bool)> 
 
 #[test]
 fn any_thread_takes_blocks_and_few_are_there_at_a_time() {
-    let (_folder, snapshot, _) = ring();
-    let plan = heavy(
-        "SELECT ?a ?c { ?a <http://e/p> ?b . ?b <http://e/p> ?c }",
-        &snapshot,
-    );
+    let (_folder, snapshot, mut plan) = ring();
+    plan.weight = Weight::Heavy;
     let terms = QueryTerms::new();
     for (whole, threads) in [(true, 1), (true, 4), (false, 4)] {
         for (choice, count, hold) in choices(|| Blocks::new(&plan, 20, 50, whole)) {
-            let options = options(threads);
+            let options = with_threads(threads);
             let slow = Slow {
                 each: Duration::from_millis(2),
                 ..Slow::default()
             };
-            let execution = Execution {
-                plan: &plan,
-                snapshot: &snapshot,
-                options: &options,
-                terms: &terms,
-                executor: &choice,
-            };
+            let execution = execution(&plan, &snapshot, &options, &terms, &choice);
             let ran = execution.run(&&slow).unwrap();
             assert_eq!(slow.rows.load(Ordering::SeqCst), 4000);
             assert_eq!((ran.profile.rows, ran.why_here), (4000, None));
@@ -282,19 +261,21 @@ fn operators_take_blocks_as_they_take_morsels() {
     ] {
         let plan = heavy(&text, &snapshot);
         let want = All::default();
-        execute(&plan, &snapshot, &options(1), &QueryTerms::new(), &want).unwrap();
+        execute(
+            &plan,
+            &snapshot,
+            &with_threads(1),
+            &QueryTerms::new(),
+            &want,
+        )
+        .unwrap();
         let mut want = want.0.into_inner().unwrap();
         want.sort_unstable();
         for threads in [1, 3] {
             for (choice, count, _) in choices(|| Blocks::new(&plan, 1, 7, false)) {
-                let (options, terms, got) = (options(threads), QueryTerms::new(), All::default());
-                let execution = Execution {
-                    plan: &plan,
-                    snapshot: &snapshot,
-                    options: &options,
-                    terms: &terms,
-                    executor: &choice,
-                };
+                let (options, terms, got) =
+                    (with_threads(threads), QueryTerms::new(), All::default());
+                let execution = execution(&plan, &snapshot, &options, &terms, &choice);
                 let ran = execution.run(&got).unwrap();
                 assert_eq!(ran.why_here, None, "{text}");
                 let mut got = got.0.into_inner().unwrap();
@@ -325,14 +306,8 @@ fn enough_rows_end_the_executor() {
         let other = Blocks::new(&plan, 1000, 50, false);
         let (count, ended) = (Arc::clone(&other.count), Arc::clone(&other.ended));
         let choice = ExecutorChoice::Demanded(Arc::new(other));
-        let (options, terms, got) = (options(threads), QueryTerms::new(), All::default());
-        let execution = Execution {
-            plan: &plan,
-            snapshot: &snapshot,
-            options: &options,
-            terms: &terms,
-            executor: &choice,
-        };
+        let (options, terms, got) = (with_threads(threads), QueryTerms::new(), All::default());
+        let execution = execution(&plan, &snapshot, &options, &terms, &choice);
         let ran = execution.run(&got).unwrap();
         assert_eq!((got.0.lock().unwrap().len(), ran.profile.rows), (60, 60));
         assert!(count.given.load(Ordering::SeqCst) < 20);
@@ -345,11 +320,8 @@ fn enough_rows_end_the_executor() {
 /// If the sink fails, the query is cancelled, or its time is over, the executor ends and no blocks are left.
 #[test]
 fn what_ends_the_query_ends_the_executor() {
-    let (_folder, snapshot, _) = ring();
-    let plan = heavy(
-        "SELECT ?a ?c { ?a <http://e/p> ?b . ?b <http://e/p> ?c }",
-        &snapshot,
-    );
+    let (_folder, snapshot, mut plan) = ring();
+    plan.weight = Weight::Heavy;
     for (whole, threads) in [(true, 1), (false, 1), (true, 4), (false, 4)] {
         for how in ["sink", "cancelled", "deadline"] {
             for (choice, count, hold) in choices(|| Blocks::new(&plan, 2000, 50, whole)) {
@@ -359,7 +331,7 @@ fn what_ends_the_query_ends_the_executor() {
                 };
                 let options = ExecOptions {
                     cancel: cancel.clone(),
-                    ..options(threads)
+                    ..with_threads(threads)
                 };
                 let terms = QueryTerms::new();
                 let slow = Slow {
@@ -367,13 +339,7 @@ fn what_ends_the_query_ends_the_executor() {
                     fails: (how == "sink").then_some(777),
                     ..Slow::default()
                 };
-                let execution = Execution {
-                    plan: &plan,
-                    snapshot: &snapshot,
-                    options: &options,
-                    terms: &terms,
-                    executor: &choice,
-                };
+                let execution = execution(&plan, &snapshot, &options, &terms, &choice);
                 let began = Instant::now();
                 let e = std::thread::scope(|scope| {
                     if how == "cancelled" {
@@ -404,27 +370,18 @@ fn what_ends_the_query_ends_the_executor() {
 /// Buffered rows are charged. If there is not enough memory, the CPU runs the plan; no rows were delivered before.
 #[test]
 fn rows_that_cannot_be_held_are_made_here() {
-    let (_folder, snapshot, _) = ring();
-    let plan = heavy(
-        "SELECT ?a ?c { ?a <http://e/p> ?b . ?b <http://e/p> ?c }",
-        &snapshot,
-    );
+    let (_folder, snapshot, mut plan) = ring();
+    plan.weight = Weight::Heavy;
     for whole in [true, false] {
         let other = Blocks::new(&plan, 1000, 100, whole);
         let count = Arc::clone(&other.count);
         let choice = ExecutorChoice::Rather(Arc::new(other));
         let options = ExecOptions {
             memory: MemoryBudget::new(400_000),
-            ..options(3)
+            ..with_threads(3)
         };
         let (terms, got) = (QueryTerms::new(), All::default());
-        let execution = Execution {
-            plan: &plan,
-            snapshot: &snapshot,
-            options: &options,
-            terms: &terms,
-            executor: &choice,
-        };
+        let execution = execution(&plan, &snapshot, &options, &terms, &choice);
         let ran = execution.run(&got).unwrap();
         assert_eq!(got.0.lock().unwrap().len(), 200);
         assert!(ran.why_here.is_some());

@@ -1,28 +1,17 @@
 //! Logs in object stores: in memory, in a directory, and in one that fails.
 
+use crate::append;
 use jindou_log::{Files, Log, LogOptions, Objects, Recovery, check};
 use jindou_model::{Error, Result};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 fn open(files: &Arc<dyn Files>, after: u64) -> Result<(Log, Recovery, Vec<Vec<u8>>)> {
-    let mut records = Vec::new();
-    let (log, found) = Log::open(
-        Arc::clone(files),
-        9,
-        after,
-        LogOptions::default(),
-        &mut |_, r| {
-            records.push(r.to_vec());
-            Ok(())
-        },
-    )?;
-    Ok((log, found, records))
+    crate::open(Arc::clone(files), 9, after, LogOptions::default())
 }
 
 fn stores() -> Vec<(Arc<dyn ObjectStore>, Option<tempfile::TempDir>)> {
@@ -63,10 +52,7 @@ fn records_come_back_and_are_forgotten() {
                 .all(|(n, r)| r == &vec![n as u8; n as usize * 10])
         );
         log.truncate(60).expect("truncate");
-        log.append(101, vec![1])
-            .expect("append")
-            .wait()
-            .expect("wait");
+        append(&log, 101, vec![1]).expect("wait");
         drop(log);
         let (log, found, records) = open(&files, 60).expect("open");
         assert_eq!((found.last, records.len()), (101, 41));
@@ -87,33 +73,17 @@ fn the_first_of_two_writers_is_told() {
     for (store, _directory) in stores() {
         let files: Arc<dyn Files> = Arc::new(Objects::new(store, "log").expect("a thread"));
         let (one, ..) = open(&files, 0).expect("open");
-        one.append(1, vec![1])
-            .expect("append")
-            .wait()
-            .expect("wait");
+        append(&one, 1, vec![1]).expect("wait");
         let (two, ..) = open(&files, 0).expect("open");
-        two.append(2, vec![22])
-            .expect("append")
-            .wait()
-            .expect("wait");
-        let error = one
-            .append(2, vec![2])
-            .expect("append")
-            .wait()
-            .expect_err("another writes");
+        append(&two, 2, vec![22]).expect("wait");
+        let error = append(&one, 2, vec![2]).expect_err("another writes");
         assert!(
             matches!(&error, Error::InUse { message, .. } if message.contains("another process")),
             "{error}"
         );
         one.reset(2).expect("reset");
-        assert!(
-            one.append(2, vec![2]).expect("append").wait().is_err(),
-            "for good"
-        );
-        two.append(3, vec![33])
-            .expect("append")
-            .wait()
-            .expect("wait");
+        assert!(append(&one, 2, vec![2]).is_err(), "for good");
+        append(&two, 3, vec![33]).expect("wait");
         drop((one, two));
         let (_, _, records) = open(&files, 0).expect("open");
         assert_eq!(records, [vec![1], vec![22], vec![33]]);
@@ -126,10 +96,7 @@ fn a_missing_and_a_changed_object_are_named() {
     let files: Arc<dyn Files> = Arc::new(Objects::new(store, "log").expect("a thread"));
     let (log, ..) = open(&files, 0).expect("open");
     for n in 1..=10 {
-        log.append(n, vec![n as u8; 100])
-            .expect("append")
-            .wait()
-            .expect("wait");
+        append(&log, n, vec![n as u8; 100]).expect("wait");
     }
     drop(log);
     let mut names = files.list().expect("list");
@@ -179,30 +146,9 @@ impl Files for Lossy {
     fn list(&self) -> io::Result<Vec<String>> {
         self.inner.list()
     }
-    fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
-        self.inner.read(name, limit)
-    }
-    fn len(&self, name: &str) -> io::Result<u64> {
-        self.inner.len(name)
-    }
-    fn create(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
-        self.inner.create(name)
-    }
-    fn open(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
-        self.inner.open(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn sync_directory(&self) -> io::Result<()> {
-        self.inner.sync_directory()
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.inner.path(name)
-    }
+
+    ask_inner!();
+
     fn appends(&self) -> bool {
         false
     }
@@ -248,7 +194,7 @@ fn lost_answers_lose_nothing() {
         for _ in 0..40 {
             attempt += 1;
             let record = attempt.to_le_bytes().to_vec();
-            match log.append(number, record.clone()).expect("append").wait() {
+            match append(&log, number, record.clone()) {
                 Ok(()) => {
                     expected.push(record);
                     number += 1;

@@ -1,9 +1,10 @@
 //! Logs in real files: processes that are killed, files that are removed, a second process on the same store.
 
+use crate::append;
 use jindou_log::{Directory, Durability, Files, Log, LogOptions, StoreLock, check, remove_epoch};
 use jindou_model::{Error, Result};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,12 +20,7 @@ fn open(
     options: LogOptions,
 ) -> Result<(Log, jindou_log::Recovery, Vec<Vec<u8>>)> {
     let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
-    let mut records = Vec::new();
-    let (log, found) = Log::open(Arc::new(files), EPOCH, after, options, &mut |_, bytes| {
-        records.push(bytes.to_vec());
-        Ok(())
-    })?;
-    Ok((log, found, records))
+    crate::open(Arc::new(files), EPOCH, after, options)
 }
 
 /// The content of record `number`, which has up to some kilobytes.
@@ -154,10 +150,7 @@ fn reopened_again_and_again_it_makes_no_files_without_need() {
         assert_eq!(found.last, round);
         assert_eq!(records.len(), round as usize);
         assert_eq!((found.cut, found.rewritten), (None, 0), "it was closed");
-        log.append(round + 1, vec![7; 10])
-            .expect("append")
-            .wait()
-            .expect("wait");
+        append(&log, round + 1, vec![7; 10]).expect("wait");
         log.close().expect("close");
         for _ in 0..3 {
             open(directory.path(), 0, LogOptions::default()).expect("open");
@@ -175,32 +168,22 @@ fn reopened_again_and_again_it_makes_no_files_without_need() {
 fn a_file_that_is_removed_in_use_is_noticed() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, ..) = open(directory.path(), 0, LogOptions::default()).expect("open");
-    log.append(1, vec![1])
-        .expect("append")
-        .wait()
-        .expect("wait");
+    append(&log, 1, vec![1]).expect("wait");
     for name in std::fs::read_dir(directory.path()).expect("list") {
         std::fs::remove_file(name.expect("entry").path()).expect("remove");
     }
-    let error = log
-        .append(2, vec![2])
-        .expect("append")
-        .wait()
-        .expect_err("the file is gone");
+    let error = append(&log, 2, vec![2]).expect_err("the file is gone");
     assert!(
         matches!(&error, Error::Damaged { message, .. } if message.contains("removed")),
         "{error}"
     );
     log.reset(2).expect("reset");
-    let again = log.append(2, vec![2]).expect("append").wait();
+    let again = append(&log, 2, vec![2]);
     assert!(again.is_err(), "what was lost is not forgotten");
     log.reset(2).expect("reset");
     // Once the base includes the lost records, the log continues.
     log.truncate(1).expect("truncate");
-    log.append(2, vec![2])
-        .expect("append")
-        .wait()
-        .expect("wait");
+    append(&log, 2, vec![2]).expect("wait");
     drop(log);
     let (_, found, records) = open(directory.path(), 1, LogOptions::default()).expect("open");
     assert_eq!((found.last, records), (2, vec![vec![2]]));
@@ -217,10 +200,7 @@ fn a_missing_file_is_named() {
     };
     let (log, ..) = open(directory.path(), 0, options).expect("open");
     for n in 1..20 {
-        log.append(n, record(n))
-            .expect("append")
-            .wait()
-            .expect("wait");
+        append(&log, n, record(n)).expect("wait");
     }
     log.close().expect("close");
     let mut names = Directory::open(directory.path())
@@ -269,30 +249,8 @@ impl Files for Late {
         }
         Ok(all)
     }
-    fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
-        self.inner.read(name, limit)
-    }
-    fn len(&self, name: &str) -> io::Result<u64> {
-        self.inner.len(name)
-    }
-    fn create(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
-        self.inner.create(name)
-    }
-    fn open(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
-        self.inner.open(name)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn sync_directory(&self) -> io::Result<()> {
-        self.inner.sync_directory()
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.inner.path(name)
-    }
+
+    ask_inner!();
 }
 
 #[test]
@@ -340,10 +298,7 @@ fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
 fn a_directory_that_cannot_be_written_is_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, ..) = open(directory.path(), 0, LogOptions::default()).expect("open");
-    log.append(1, vec![1])
-        .expect("append")
-        .wait()
-        .expect("wait");
+    append(&log, 1, vec![1]).expect("wait");
     log.close().expect("close");
     let (log, found, _) = open(directory.path(), 0, LogOptions::default()).expect("open");
     assert_eq!((found.last, found.read_only), (1, None));
@@ -353,11 +308,7 @@ fn a_directory_that_cannot_be_written_is_read() {
         .path()
         .join(format!("{EPOCH:016x}-{:016x}.log.tmp", 2));
     std::fs::create_dir(&temporary).expect("create");
-    let error = log
-        .append(2, vec![2])
-        .expect("append")
-        .wait()
-        .expect_err("refused");
+    let error = append(&log, 2, vec![2]).expect_err("refused");
     assert!(
         matches!(&error, Error::Io { .. }) && error.to_string().contains("queries still work"),
         "{error}"
@@ -366,10 +317,7 @@ fn a_directory_that_cannot_be_written_is_read() {
     assert!(log.status().failure.is_some());
     std::fs::remove_dir(&temporary).expect("remove");
     log.reset(2).expect("reset");
-    log.append(2, vec![2])
-        .expect("append")
-        .wait()
-        .expect("the obstacle is gone");
+    append(&log, 2, vec![2]).expect("the obstacle is gone");
     assert_eq!(log.status().failure, None);
 }
 
@@ -447,18 +395,12 @@ fn an_interval_is_kept_under_load_and_without() {
     };
     let (log, ..) = open(directory.path(), 0, options).expect("open");
     // The first record begins a file, which is always synced.
-    log.append(1, vec![1])
-        .expect("append")
-        .wait()
-        .expect("wait");
+    append(&log, 1, vec![1]).expect("wait");
     let begun = Instant::now();
     let mut synced = 0;
     let mut last = log.status().durable;
     for n in 2..u64::MAX {
-        log.append(n, vec![1; 100])
-            .expect("append")
-            .wait()
-            .expect("wait");
+        append(&log, n, vec![1; 100]).expect("wait");
         let durable = log.status().durable;
         synced += u32::from(durable != last);
         last = durable;
@@ -493,10 +435,7 @@ fn epochs_share_a_directory() {
         )
         .expect("open");
         assert_eq!(found.other_epochs, (1..epoch).collect::<Vec<_>>());
-        log.append(1, vec![epoch as u8])
-            .expect("append")
-            .wait()
-            .expect("wait");
+        append(&log, 1, vec![epoch as u8]).expect("wait");
         logs.push(log);
     }
     drop(logs);
@@ -517,10 +456,7 @@ fn numbers_must_follow_each_other() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, ..) = open(directory.path(), 41, LogOptions::default()).expect("open");
     assert!(matches!(log.append(1, vec![]), Err(Error::Internal(_))));
-    log.append(42, vec![])
-        .expect("append")
-        .wait()
-        .expect("wait");
+    append(&log, 42, vec![]).expect("wait");
     assert!(matches!(log.reset(42), Err(Error::Internal(_))));
     log.reset(43).expect("nothing waits");
     assert!(matches!(log.append(42, vec![]), Err(Error::Internal(_))));
@@ -528,10 +464,7 @@ fn numbers_must_follow_each_other() {
     // The base is newer than the log.
     let (log, found, records) = open(directory.path(), 50, LogOptions::default()).expect("open");
     assert_eq!((found.skipped, found.last, records.len()), (1, 50, 0));
-    log.append(51, vec![5])
-        .expect("append")
-        .wait()
-        .expect("wait");
+    append(&log, 51, vec![5]).expect("wait");
     drop(log);
     let (_, found, records) = open(directory.path(), 50, LogOptions::default()).expect("open");
     assert_eq!((found.last, records), (51, vec![vec![5]]));

@@ -1,9 +1,7 @@
 //! Depth of an algebra tree, computed without recursion except into triple terms, whose nesting the parser limits.
 
-use crate::expression::each_part;
 use jindou_syntax::algebra::{
-    AggregateExpression, Expression, GraphPattern, GraphUpdateOperation, PropertyPathExpression,
-    Query, TermPattern,
+    Expression, GraphPattern, GraphUpdateOperation, PropertyPathExpression, Query, TermPattern,
 };
 
 /// Levels of an algebra tree.
@@ -137,7 +135,7 @@ fn walk(pattern: &GraphPattern, mut visit: impl FnMut(&AlgebraPart<'_>, usize) -
                 open(AlgebraPart::Pattern(p), inner);
             }
             AlgebraPart::Expression(e, nested) => {
-                each_part(e, |e| open(AlgebraPart::Expression(e, nested + 1), inner));
+                e.each_part(|e| open(AlgebraPart::Expression(e, nested + 1), inner));
             }
             AlgebraPart::Path(p) => paths_in(p).for_each(|p| open(AlgebraPart::Path(p), inner)),
             AlgebraPart::Pattern(p) => {
@@ -145,8 +143,9 @@ fn walk(pattern: &GraphPattern, mut visit: impl FnMut(&AlgebraPart<'_>, usize) -
                     open(AlgebraPart::Path(path), inner);
                 }
                 let below = inner + bound_one_by_one(p);
-                patterns_in(p).for_each(|p| open(AlgebraPart::Pattern(p), below));
-                each_expression(p, |e| open(AlgebraPart::Expression(e, 1), inner));
+                p.inputs()
+                    .for_each(|p| open(AlgebraPart::Pattern(p), below));
+                p.each_expression(|e| open(AlgebraPart::Expression(e, 1), inner));
             }
         }
     }
@@ -161,48 +160,6 @@ fn paths_in(p: &PropertyPathExpression) -> impl Iterator<Item = &PropertyPathExp
         P::Sequence(a, b) | P::Alternative(a, b) => (Some(a), Some(b)),
     };
     first.into_iter().chain(second).map(|p| &**p)
-}
-
-fn patterns_in(p: &GraphPattern) -> impl Iterator<Item = &GraphPattern> {
-    use GraphPattern as P;
-    let (first, second) = match p {
-        P::Bgp { .. } | P::Values { .. } | P::Path { .. } => (None, None),
-        P::Join { left, right }
-        | P::Lateral { left, right }
-        | P::Union { left, right }
-        | P::Minus { left, right }
-        | P::LeftJoin { left, right, .. } => (Some(left), Some(right)),
-        P::Filter { inner, .. }
-        | P::Extend { inner, .. }
-        | P::OrderBy { inner, .. }
-        | P::Group { inner, .. }
-        | P::Graph { inner, .. }
-        | P::Project { inner, .. }
-        | P::Distinct { inner }
-        | P::Reduced { inner }
-        | P::Slice { inner, .. }
-        | P::Service { inner, .. } => (Some(inner), None),
-    };
-    first.into_iter().chain(second).map(|p| &**p)
-}
-
-fn each_expression<'a>(p: &'a GraphPattern, mut visit: impl FnMut(&'a Expression)) {
-    match p {
-        GraphPattern::LeftJoin { expression, .. } => expression.iter().for_each(|e| visit(e)),
-        GraphPattern::Filter { expr, .. } => visit(expr),
-        GraphPattern::Extend { expression, .. } => visit(expression),
-        GraphPattern::OrderBy { expression, .. } => {
-            expression.iter().for_each(|e| visit(e.expression()));
-        }
-        GraphPattern::Group { aggregates, .. } => {
-            for (_, aggregate) in aggregates {
-                if let AggregateExpression::FunctionCall { expr, .. } = aggregate {
-                    visit(expr);
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 /// The number of sort keys or aggregated expressions: the plan binds each by a nested operator of its own.

@@ -1,6 +1,7 @@
 //! Operators with their estimates, and ways to combine them.
 
 use super::*;
+use crate::cost::HASH_PROBE;
 use crate::operator;
 
 /// Slots whose values are nodes of graphs (subjects or objects of an edge there), each with these graphs.
@@ -435,6 +436,28 @@ pub(super) fn group(inner: Built, by: &[Slot], aggregates: &[Aggregate]) -> Buil
         possible,
         ..out
     }
+}
+
+/// The distinct rows of `b`, compared by the slots of `slots` that may be bound.
+pub(super) fn distinct(b: Built, slots: &[Slot]) -> Built {
+    let slots = kept(slots, &b.possible);
+    let cost = b.cost + b.rows * HASH_PROBE;
+    b.with(
+        |input| operator::Distinct { input, slots }.into(),
+        None,
+        cost,
+    )
+}
+
+/// The rows of `b`, of which equal ones may be left out.
+pub(super) fn reduced(b: Built, slots: &[Slot]) -> Built {
+    let slots = kept(slots, &b.possible);
+    let cost = b.cost + b.rows * OUT;
+    b.with(
+        |input| operator::Reduced { input, slots }.into(),
+        None,
+        cost,
+    )
 }
 
 pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {

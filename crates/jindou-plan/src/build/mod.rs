@@ -11,7 +11,7 @@ mod rows;
 mod shell;
 
 use crate::condition::{self, CompiledCondition, ConditionCompiler};
-use crate::cost::{self, EXPRESSION, GROUP, HASH_PROBE, OUT, PATH, SERVICE, SORT};
+use crate::cost::{self, EXPRESSION, GROUP, OUT, PATH, SERVICE, SORT};
 use crate::equal;
 use crate::expression::Expr;
 use crate::keyed;
@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub(crate) use built::{
     Built, JoinMatches, apply_op, filtered, hash_join, match_join, nothing, row_of, unit,
 };
-use built::{Nodes, group, is_unit, on_steps, slice, union};
+use built::{Nodes, distinct, group, is_unit, on_steps, reduced, slice, union};
 pub(crate) use reach::Reaches;
 use rows::nodes_of;
 pub(crate) use rows::{is_safe, op_certain};
@@ -144,25 +144,9 @@ impl PlanBuilder<'_> {
                 if let Some(known) = self.distinct_predicates(unordered(inner), slots) {
                     return known;
                 }
-                let b = self.build(unordered(inner));
-                let slots = kept(slots, &b.possible);
-                let cost = b.cost + b.rows * HASH_PROBE;
-                b.with(
-                    |op| operator::Distinct { input: op, slots }.into(),
-                    None,
-                    cost,
-                )
+                distinct(self.build(unordered(inner)), slots)
             }
-            NodeKind::Reduced { inner, slots } => {
-                let b = self.build(inner);
-                let slots = kept(slots, &b.possible);
-                let cost = b.cost + b.rows * OUT;
-                b.with(
-                    |op| operator::Reduced { input: op, slots }.into(),
-                    None,
-                    cost,
-                )
-            }
+            NodeKind::Reduced { inner, slots } => reduced(self.build(inner), slots),
             NodeKind::Slice {
                 inner,
                 offset,

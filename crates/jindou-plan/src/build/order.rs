@@ -4,10 +4,11 @@
 //! kept where queries rely on it (the query's result, LIMIT, GROUP_CONCAT and SAMPLE), if all operators between these
 //! and the ORDER BY pass rows on one by one.
 
-use super::{HASH_PROBE, OUT, PlanBuilder, kept, slice};
+use super::PlanBuilder;
+use super::built::{distinct, reduced, slice};
+use crate::ApplyKind;
 use crate::build::Built;
 use crate::logical::{LogicalNode, NodeKind};
-use crate::{ApplyKind, operator};
 
 /// The input of an operator that passes on rows one by one in the order of its input; `None` for other operators.
 fn passed_on(node: &LogicalNode) -> Option<&LogicalNode> {
@@ -65,26 +66,8 @@ impl PlanBuilder<'_> {
                 let inner = self.ordered(inner);
                 self.extend(inner, *to, value)
             }
-            NodeKind::Distinct { inner, slots } => {
-                let b = self.ordered(inner);
-                let slots = kept(slots, &b.possible);
-                let cost = b.cost + b.rows * HASH_PROBE;
-                b.with(
-                    |input| operator::Distinct { input, slots }.into(),
-                    None,
-                    cost,
-                )
-            }
-            NodeKind::Reduced { inner, slots } => {
-                let b = self.ordered(inner);
-                let slots = kept(slots, &b.possible);
-                let cost = b.cost + b.rows * OUT;
-                b.with(
-                    |input| operator::Reduced { input, slots }.into(),
-                    None,
-                    cost,
-                )
-            }
+            NodeKind::Distinct { inner, slots } => distinct(self.ordered(inner), slots),
+            NodeKind::Reduced { inner, slots } => reduced(self.ordered(inner), slots),
             NodeKind::Slice {
                 inner,
                 offset,

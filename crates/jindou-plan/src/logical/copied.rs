@@ -21,93 +21,46 @@ impl LogicalNode {
     pub(crate) fn copied(&self) -> Self {
         let boxed = |node: &Self| Box::new(node.copied());
         let all = |nodes: &[Self]| nodes.iter().map(Self::copied).collect();
+        // Copies a node with fields: first those that are nodes, then the others.
+        macro_rules! fields {
+            ($variant:ident { $($node:ident)*; $($field:ident)* }) => {
+                NodeKind::$variant { $($node: boxed($node),)* $($field: Clone::clone($field)),* }
+            };
+        }
         self.with_kind(match &self.kind {
             NodeKind::Bgp(bgp) => NodeKind::Bgp(bgp.clone()),
             NodeKind::Graphs(slot) => NodeKind::Graphs(*slot),
             NodeKind::HasGraph(name) => NodeKind::HasGraph(name.clone()),
             NodeKind::Path(path) => NodeKind::Path(path.clone()),
-            NodeKind::Values { slots, rows } => NodeKind::Values {
-                slots: slots.clone(),
-                rows: rows.clone(),
-            },
+            NodeKind::Values { slots, rows } => fields!(Values { ; slots rows }),
             NodeKind::Service(service) => NodeKind::Service(service.clone()),
             NodeKind::Join(parts) => NodeKind::Join(all(parts)),
             NodeKind::LeftJoin {
                 left,
                 right,
                 condition,
-            } => NodeKind::LeftJoin {
-                left: boxed(left),
-                right: boxed(right),
-                condition: condition.clone(),
-            },
-            NodeKind::Minus { left, right } => NodeKind::Minus {
-                left: boxed(left),
-                right: boxed(right),
-            },
+            } => fields!(LeftJoin { left right; condition }),
+            NodeKind::Minus { left, right } => fields!(Minus { left right; }),
             NodeKind::Union(parts) => NodeKind::Union(all(parts)),
-            NodeKind::Filter { inner, filters } => NodeKind::Filter {
-                inner: boxed(inner),
-                filters: filters.clone(),
-            },
-            NodeKind::Extend { inner, to, value } => NodeKind::Extend {
-                inner: boxed(inner),
-                to: *to,
-                value: value.clone(),
-            },
-            NodeKind::Apply { input, body, kind } => NodeKind::Apply {
-                input: boxed(input),
-                body: boxed(body),
-                kind: *kind,
-            },
+            NodeKind::Filter { inner, filters } => fields!(Filter { inner; filters }),
+            NodeKind::Extend { inner, to, value } => fields!(Extend { inner; to value }),
+            NodeKind::Apply { input, body, kind } => fields!(Apply { input body; kind }),
             NodeKind::Group {
                 inner,
                 by,
                 aggregates,
-            } => NodeKind::Group {
-                inner: boxed(inner),
-                by: by.clone(),
-                aggregates: aggregates.clone(),
-            },
-            NodeKind::OrderBy { inner, keys } => NodeKind::OrderBy {
-                inner: boxed(inner),
-                keys: keys.clone(),
-            },
-            NodeKind::Distinct { inner, slots } => NodeKind::Distinct {
-                inner: boxed(inner),
-                slots: slots.clone(),
-            },
-            NodeKind::Reduced { inner, slots } => NodeKind::Reduced {
-                inner: boxed(inner),
-                slots: slots.clone(),
-            },
+            } => fields!(Group { inner; by aggregates }),
+            NodeKind::OrderBy { inner, keys } => fields!(OrderBy { inner; keys }),
+            NodeKind::Distinct { inner, slots } => fields!(Distinct { inner; slots }),
+            NodeKind::Reduced { inner, slots } => fields!(Reduced { inner; slots }),
             NodeKind::Slice {
                 inner,
                 offset,
                 limit,
-            } => NodeKind::Slice {
-                inner: boxed(inner),
-                offset: *offset,
-                limit: *limit,
-            },
+            } => fields!(Slice { inner; offset limit }),
             NodeKind::Project(inner) => NodeKind::Project(boxed(inner)),
         })
     }
 }
 
-/// Compiles only for types that are not `Clone`: for a type that is, both implementations apply.
-macro_rules! not_clone {
-    ($($type:ty),* $(,)?) => {
-        $(const _: fn() = || {
-            trait Fits<Why> {
-                fn once() {}
-            }
-            struct AsClone;
-            impl<T: ?Sized> Fits<()> for T {}
-            impl<T: ?Sized + Clone> Fits<AsClone> for T {}
-            let _ = <$type as Fits<_>>::once;
-        };)*
-    };
-}
-
-not_clone!(LogicalNode, NodeKind);
+jindou_syntax::not_clone!(LogicalNode, NodeKind);

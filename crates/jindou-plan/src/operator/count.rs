@@ -1,7 +1,7 @@
 //! GROUP BY whose aggregates are all counts.
 
 use super::Operator;
-use super::facts::{EachInput, InputRole, OperatorFacts, prune};
+use super::facts::{OperatorFacts, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, show, weigh};
@@ -35,13 +35,7 @@ impl OperatorFacts for GroupCount {
         "count"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn binds(&self, f: &mut dyn FnMut(Slot)) {
         self.counts.iter().for_each(|c| f(c.to));

@@ -1,7 +1,7 @@
 //! DISTINCT.
 
 use super::Operator;
-use super::facts::{EachInput, InputRole, OperatorFacts, Order, common, prune};
+use super::facts::{OperatorFacts, Order, common, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
@@ -20,13 +20,7 @@ impl OperatorFacts for Distinct {
         "distinct"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn prune(&mut self, _wanted: &SlotSet) -> SlotSet {
         let needed: SlotSet = self.slots.iter().copied().collect();

@@ -1,7 +1,7 @@
 //! BIND.
 
 use super::Operator;
-use super::facts::{EachInput, InputRole, OperatorFacts, Order, prune};
+use super::facts::{OperatorFacts, Order, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{GeneralExpression, Slot, cost, show, weigh};
@@ -22,13 +22,7 @@ impl OperatorFacts for Extend {
         "extend"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn binds(&self, f: &mut dyn FnMut(Slot)) {
         f(self.to);

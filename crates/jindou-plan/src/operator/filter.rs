@@ -1,7 +1,7 @@
 //! FILTER.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, InputRole, OperatorFacts, Order, prune};
+use super::facts::{EachId, OperatorFacts, Order, prune};
 use crate::condition::selectivity;
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
@@ -21,13 +21,7 @@ impl OperatorFacts for Filter {
         "filter"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut needed = wanted.clone();

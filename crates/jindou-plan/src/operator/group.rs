@@ -1,7 +1,7 @@
 //! GROUP BY.
 
 use super::Operator;
-use super::facts::{EachInput, InputRole, OperatorFacts, RowSlots, prune};
+use super::facts::{OperatorFacts, RowSlots, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, show, weigh};
@@ -71,13 +71,7 @@ impl OperatorFacts for Group {
         "group"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn binds(&self, f: &mut dyn FnMut(Slot)) {
         self.aggregates.iter().for_each(|a| f(a.to));

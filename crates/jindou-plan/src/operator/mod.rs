@@ -11,6 +11,19 @@
 //! all rows   Group   Count   Distinct   Reduced   OrderBy   Slice
 //! ```
 
+/// The inputs of an operator whose only input is `self.input`, the rows of which pass through it.
+macro_rules! one_input {
+    () => {
+        fn each_input<'a>(&'a self, f: &mut $crate::operator::facts::EachInput<'_, 'a>) {
+            f($crate::operator::InputRole::Streams, &self.input);
+        }
+
+        fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
+            f(&mut self.input);
+        }
+    };
+}
+
 mod apply;
 mod count;
 mod distinct;

@@ -1,7 +1,7 @@
 //! Property paths.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, InputRole, OperatorFacts, RowSlots, prune};
+use super::facts::{EachId, OperatorFacts, RowSlots, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{FarEnd, GraphRef, Operand, Slot, cost, parameters, weigh};
@@ -68,13 +68,7 @@ impl OperatorFacts for FollowPath {
         "path"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn binds(&self, f: &mut dyn FnMut(Slot)) {
         for end in [&self.subject, &self.object] {

@@ -1,7 +1,7 @@
 //! REDUCED.
 
 use super::Operator;
-use super::facts::{EachInput, InputRole, OperatorFacts, Order, common, prune};
+use super::facts::{OperatorFacts, Order, common, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
@@ -20,13 +20,7 @@ impl OperatorFacts for Reduced {
         "reduced"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         self.slots.retain(|s| wanted.has(*s));

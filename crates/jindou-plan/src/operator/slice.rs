@@ -1,7 +1,7 @@
 //! OFFSET and LIMIT.
 
 use super::Operator;
-use super::facts::{EachInput, InputRole, OperatorFacts, Order, prune};
+use super::facts::{OperatorFacts, Order, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 
@@ -21,13 +21,7 @@ impl OperatorFacts for Slice {
         "slice"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         prune(&mut self.input, wanted)

@@ -1,9 +1,7 @@
 //! Exploration that extends the rows of another operator.
 
 use super::Operator;
-use super::facts::{
-    EachId, EachInput, InputRole, OperatorFacts, after, needed_before, prune, steps_needed,
-};
+use super::facts::{EachId, OperatorFacts, after, needed_before, prune, steps_needed};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, Step, parameters, slots, weigh};
@@ -23,13 +21,7 @@ impl OperatorFacts for Steps {
         "explore on"
     }
 
-    fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(InputRole::Streams, &self.input);
-    }
-
-    fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {
-        f(&mut self.input);
-    }
+    one_input!();
 
     fn binds(&self, f: &mut dyn FnMut(Slot)) {
         for step in &self.steps {

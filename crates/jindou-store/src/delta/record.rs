@@ -193,14 +193,6 @@ pub(super) fn encode_freed(runs: &[[u32; 2]], number: u64) -> Vec<u8> {
     part(FREED, &body)
 }
 
-/// Decodes a part that frees ids, and advances `record` past it.
-fn decode_freed(record: &mut &[u8]) -> Result<(u64, Vec<[u32; 2]>)> {
-    let mut body = decode_body(record)?;
-    let number = take(&mut body)?;
-    let runs = decode_runs(&mut body)?;
-    expect_end(body, (number, runs))
-}
-
 fn put_runs(body: &mut Vec<u8>, runs: &[[u32; 2]]) {
     put(body, runs.len() as u64);
     let mut last = 0;
@@ -282,15 +274,12 @@ pub(super) fn encode_request(request: &DoneRequest, number: u64) -> Vec<u8> {
     part(REQUEST, &body)
 }
 
-/// Decodes a part with a request, and advances `record` past it.
-fn decode_request(record: &mut &[u8]) -> Result<(u64, DoneRequest)> {
-    let mut body = decode_body(record)?;
-    let number = take(&mut body)?;
+fn decode_request(b: &mut &[u8]) -> Result<DoneRequest> {
     let mut numbers = [0; NUMBERS];
     for number in &mut numbers {
-        *number = take(&mut body)?;
+        *number = take(b)?;
     }
-    expect_end(body, (number, DoneRequest::from_numbers(numbers)))
+    Ok(DoneRequest::from_numbers(numbers))
 }
 
 /// Encodes a part that starts a merge.
@@ -302,17 +291,14 @@ pub(super) fn encode_merge_started(plan: MergePlan, number: u64) -> Vec<u8> {
     part(MERGE_STARTED, &body)
 }
 
-/// Decodes a part that starts a merge, and advances `record` past it.
-fn decode_merge_started(record: &mut &[u8]) -> Result<(u64, MergePlan)> {
-    let mut body = decode_body(record)?;
-    let number = take(&mut body)?;
-    let generation = take_u32(&mut body)?;
-    let all = match take(&mut body)? {
+fn decode_merge_started(b: &mut &[u8]) -> Result<MergePlan> {
+    let generation = take_u32(b)?;
+    let all = match take(b)? {
         0 => false,
         1 => true,
         _ => return Err(damaged("it starts a merge in an unknown way")),
     };
-    expect_end(body, (number, MergePlan { generation, all }))
+    Ok(MergePlan { generation, all })
 }
 
 /// Encodes a part that commits a merge.
@@ -329,11 +315,7 @@ pub(super) fn encode_merge_committed(committed: &MergeCommitted, number: u64) ->
     part(MERGE_COMMITTED, &body)
 }
 
-/// Decodes a part that commits a merge, and advances `record` past it.
-fn decode_merge_committed(record: &mut &[u8]) -> Result<(u64, MergeCommitted)> {
-    let mut body = decode_body(record)?;
-    let b = &mut body;
-    let number = take(b)?;
+fn decode_merge_committed(b: &mut &[u8]) -> Result<MergeCommitted> {
     let mut committed = MergeCommitted {
         merged: take(b)?,
         shards: Vec::new(),
@@ -344,16 +326,14 @@ fn decode_merge_committed(record: &mut &[u8]) -> Result<(u64, MergeCommitted)> {
         let statistics = take_bytes(b, length)?.to_vec();
         committed.shards.push(ShardResult { hash, statistics });
     }
-    expect_end(body, (number, committed))
+    Ok(committed)
 }
 
 /// Appends to a record the time when its transaction was passed to the log, in microseconds since 1970 (UTC).
 pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     let mut body = Vec::with_capacity(10);
     put(&mut body, micros);
-    record.push(TIME);
-    put(record, body.len() as u64);
-    record.extend_from_slice(&body);
+    record.extend_from_slice(&part(TIME, &body));
 }
 
 /// The time when a record's transaction was passed to the log, as given to [`stamp`]; `None` if the record has no time.
@@ -415,41 +395,31 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPa
     })
 }
 
-/// Decodes any part except a time, and advances `record` past it.
+/// Decodes any part except a time: its snapshot number and its content. Advances `record` past it.
 fn decode_part(record: &mut &[u8]) -> Result<(u64, RecordPart)> {
-    Ok(match record.first() {
-        Some(&PREFIXES) => {
-            let (n, changes) = decode_prefixes(record)?;
-            (n, RecordPart::Prefixes(changes))
-        }
-        Some(&REQUEST) => {
-            let (n, request) = decode_request(record)?;
-            (n, RecordPart::Request(request))
-        }
-        Some(&MERGE_STARTED) => {
-            let (n, plan) = decode_merge_started(record)?;
-            (n, RecordPart::MergeStarted(plan))
-        }
-        Some(&MERGE_COMMITTED) => {
-            let (n, committed) = decode_merge_committed(record)?;
-            (n, RecordPart::MergeCommitted(committed))
-        }
-        Some(&FREED) => {
-            let (n, runs) = decode_freed(record)?;
-            (n, RecordPart::Freed(runs))
-        }
-        _ => {
-            let (n, net) = decode(record)?;
-            (n, RecordPart::Quads(net))
-        }
-    })
-}
-
-/// Decodes a part with changed prefixes, and advances `record` past it.
-fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
+    let &version = record.first().ok_or_else(|| damaged("it is empty"))?;
+    if !(VERSION..=REUSING).contains(&version) || version == TIME {
+        return Err(Error::Version {
+            file: "log".into(),
+            found: version.into(),
+            supported: REUSING.into(),
+        });
+    }
     let mut body = decode_body(record)?;
     let b = &mut body;
     let number = take(b)?;
+    let part = match version {
+        PREFIXES => RecordPart::Prefixes(decode_prefixes(b)?),
+        REQUEST => RecordPart::Request(decode_request(b)?),
+        MERGE_STARTED => RecordPart::MergeStarted(decode_merge_started(b)?),
+        MERGE_COMMITTED => RecordPart::MergeCommitted(decode_merge_committed(b)?),
+        FREED => RecordPart::Freed(decode_runs(b)?),
+        _ => RecordPart::Quads(decode_quads(b, version == REUSING)?),
+    };
+    expect_end(body, (number, part))
+}
+
+fn decode_prefixes(b: &mut &[u8]) -> Result<Vec<PrefixChange>> {
     let count = decode_count(b, 3)?;
     let mut changes = Vec::with_capacity(count.min(MOST_PREFIXES));
     for _ in 0..count {
@@ -468,23 +438,12 @@ fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
             _ => return Err(damaged("it changes a prefix in an unknown way")),
         });
     }
-    expect_end(body, (number, changes))
+    Ok(changes)
 }
 
-/// Decodes a part of version 1 or 8: its snapshot number and its changes. Quads are ascending and distinct. The caller
-/// must check that ids are known, removed quads present and added quads absent.
-fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
-    let &version = record.first().ok_or_else(|| damaged("it is empty"))?;
-    if version != VERSION && version != REUSING {
-        return Err(Error::Version {
-            file: "log".into(),
-            found: version.into(),
-            supported: REUSING.into(),
-        });
-    }
-    let mut body = decode_body(record)?;
-    let b = &mut body;
-    let number = take(b)?;
+/// Decodes a part of version 1 or 8. Quads are ascending and distinct. The caller must check that ids are known, removed
+/// quads present and added quads absent.
+fn decode_quads(b: &mut &[u8], is_reusing: bool) -> Result<NetChanges> {
     let mut net = NetChanges {
         tail_before: take_u32(b)?,
         ..NetChanges::default()
@@ -493,7 +452,7 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
         let n = decode_count(b, 1)?;
         net.terms.push(take_bytes(b, n)?.to_vec());
     }
-    if version == REUSING {
+    if is_reusing {
         net.reused = decode_runs(b)?;
     }
     net.predicates_before = take_u32(b)?;
@@ -528,7 +487,7 @@ fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
             }
         }
     }
-    expect_end(body, (number, net))
+    Ok(net)
 }
 
 #[cfg(test)]

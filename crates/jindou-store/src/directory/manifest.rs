@@ -51,6 +51,18 @@ const CHECKSUMS_MAGIC: [u8; 8] = *b"JDSUMS1\n";
 /// Longest manifest in bytes; a manifest has a few lines.
 const MAX_MANIFEST: u64 = 1 << 16;
 
+/// The text of a manifest's file after an attempt to open it; `None` if there is no such file.
+pub(crate) fn manifest_text(path: &Path, file: std::io::Result<File>) -> Result<Option<Vec<u8>>> {
+    use std::io::ErrorKind as Kind;
+    let mut text = Vec::new();
+    match file {
+        Err(e) if matches!(e.kind(), Kind::NotFound | Kind::NotADirectory) => return Ok(None),
+        file => file.and_then(|f| f.take(MAX_MANIFEST).read_to_end(&mut text)),
+    }
+    .map_err(|e| Error::io(path, e))?;
+    Ok(Some(text))
+}
+
 /// The content of `manifest.jd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
@@ -220,23 +232,8 @@ impl Manifest {
     /// As [`Self::read`], for a file with this name.
     pub fn read_as(dir: &Path, name: &str) -> Result<ManifestState> {
         let path = dir.join(name);
-        let file = match private::open(&path) {
-            Ok(f) => f,
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Ok(ManifestState::None);
-            }
-            Err(e) => return Err(Error::io(path, e)),
-        };
-        let mut text = Vec::new();
-        file.take(MAX_MANIFEST)
-            .read_to_end(&mut text)
-            .map_err(|e| Error::io(path, e))?;
-        Ok(Self::parse(&text))
+        let text = manifest_text(&path, private::open(&path))?;
+        Ok(text.map_or(ManifestState::None, |text| Self::parse(&text)))
     }
 
     /// The manifest of a store that this version can serve. Otherwise an error with one sentence about what was found.

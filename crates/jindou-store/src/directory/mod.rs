@@ -27,6 +27,7 @@ pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_le
 pub(crate) use groups::{NewGroup, file_of, remove_unnamed};
 pub use index::{IndexBuilder, IndexParts, class_runs};
 pub use info::{InfoReport, PredicateInfo, info, info_with};
+pub(crate) use manifest::manifest_text;
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, MANIFEST, Manifest, ManifestState, NEXT_MANIFEST};
 pub use open::{current, open, open_after, open_at};
 pub(crate) use open::{map_generation, open_folder};

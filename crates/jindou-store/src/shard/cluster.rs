@@ -20,12 +20,11 @@
 //! replaced; the files of the new bases are complete by then.
 
 use super::Placement;
-use crate::directory::Manifest;
+use crate::directory::{Manifest, manifest_text};
 use jindou_graph::shard::{MAX_SHARDS, MAX_SHIFT};
 use jindou_model::{Error, Result};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -35,8 +34,6 @@ pub const CLUSTER: &str = "cluster.jd";
 const FIRST_WORD: &str = "jindou-cluster";
 /// The newest version of the format.
 const VERSION: u32 = 2;
-/// Longest manifest in bytes; a manifest has a few lines.
-const MAX_MANIFEST: u64 = 1 << 16;
 
 /// The folder of a shard's store directory.
 #[must_use]
@@ -158,22 +155,9 @@ impl Cluster {
     /// [`Error::Damaged`], [`Error::Version`]; [`Error::Io`] when the file cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(CLUSTER);
-        let file = match File::open(&path) {
-            Ok(f) => f,
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Ok(None);
-            }
-            Err(e) => return Err(Error::io(path, e)),
+        let Some(text) = manifest_text(&path, File::open(&path))? else {
+            return Ok(None);
         };
-        let mut text = Vec::new();
-        file.take(MAX_MANIFEST)
-            .read_to_end(&mut text)
-            .map_err(|e| Error::io(&path, e))?;
         if let Some(found) = Self::parse(&text) {
             return Ok(Some(found));
         }

@@ -6,7 +6,7 @@ use crate::transactions::{Q, bytes, change, quads_of};
 use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, Error, FIRST_TAIL_ID, PredicateId, VertexId, term};
 use jindou_store::testing::agreement::{Draw, iri};
-use jindou_store::testing::{TermQuad, store_of_terms};
+use jindou_store::testing::{TermQuad, edit, store_of_terms};
 use jindou_store::{ChangeTerm, Changes, Snapshot, check, info, open};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -135,8 +135,8 @@ fn run(seed: u64, steps: usize) -> u32 {
                 draw.below(3) > 0,
                 known.get(draw.below(known.len().max(1) as u64) as usize),
             ) {
-                remove(&mut changes, quad);
-                remove(&mut same, quad);
+                edit(&mut changes, quad, false);
+                edit(&mut same, quad, false);
                 truth.remove(quad);
                 continue;
             }
@@ -197,12 +197,6 @@ fn run(seed: u64, steps: usize) -> u32 {
     assert!(kept.is_subset(&used), "seed {seed}");
     assert!(now.tail().len() <= never.tail().len());
     freed
-}
-
-fn remove(changes: &mut Changes, quad: &TermQuad) {
-    let [s, p, o] = [0, 1, 2].map(|i| ChangeTerm::Bytes(&quad[i]));
-    let g = (!quad[3].is_empty()).then_some(ChangeTerm::Bytes(&quad[3]));
-    changes.remove(s, p, o, g);
 }
 
 #[test]
@@ -338,7 +332,7 @@ fn a_full_store_refuses_updates_with_the_remedy_and_is_read() {
     quads_of(&now)
         .iter()
         .take(1)
-        .for_each(|q| remove(&mut changes, q));
+        .for_each(|q| edit(&mut changes, q, false));
     now = now.apply(&changes, 1).unwrap().snapshot;
     assert!(insert(&now, 4, 5).is_err());
     let [part] = &now.unused_terms()[..] else {

@@ -5,7 +5,7 @@ use jindou_graph::segment::GraphScope;
 use jindou_log::Directory;
 use jindou_model::{Direction, Error, PredicateId, Progress, VertexId, term};
 use jindou_store::directory::remove_leftovers;
-use jindou_store::testing::{TermQuad, store_of_terms};
+use jindou_store::testing::{TermQuad, edit, store_of_terms};
 use jindou_store::{Changes, MergeOptions, Merging, Snapshot, check, info, open};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -182,13 +182,7 @@ fn many(now: &Snapshot, from: u32, count: u32, insert: bool) -> Snapshot {
                 vec![]
             },
         ];
-        let [s, p, o, g] = quad.each_ref().map(|t| jindou_store::ChangeTerm::Bytes(t));
-        let g = (!quad[3].is_empty()).then_some(g);
-        if insert {
-            changes.insert(s, p, o, g)
-        } else {
-            changes.remove(s, p, o, g)
-        }
+        edit(&mut changes, &quad, insert);
     }
     now.apply(&changes, 2).unwrap().snapshot
 }

@@ -1,8 +1,8 @@
 //! The quads that a snapshot sees, loaded again, give the same graph.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
-use jindou_store::testing::{TermQuad, store_of_terms, varied_quads};
-use jindou_store::{ChangeTerm, Changes, LoadOptions, Snapshot, SnapshotQuads, load, open};
+use jindou_store::testing::{TermQuad, edit, store_of_terms, varied_quads};
+use jindou_store::{Changes, LoadOptions, Snapshot, SnapshotQuads, load, open};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
@@ -96,17 +96,8 @@ fn a_changed_snapshot_loads_as_what_it_sees() {
     let before = Snapshot::of_base(base);
     let mut truth = once(quads.iter().cloned());
     let mut changes = Changes::new();
-    let change = |c: &mut Changes, q: &TermQuad, insert: bool| {
-        let [s, p, o, g] = q.each_ref().map(|t| ChangeTerm::Bytes(t));
-        let g = (!q[3].is_empty()).then_some(g);
-        if insert {
-            c.insert(s, p, o, g);
-        } else {
-            c.remove(s, p, o, g);
-        }
-    };
     for q in quads.iter().step_by(7) {
-        change(&mut changes, q, false);
+        edit(&mut changes, q, false);
         truth.remove(q);
     }
     for i in 0..3_000 {
@@ -120,7 +111,7 @@ fn a_changed_snapshot_loads_as_what_it_sees() {
                 b"<http://e/g9".to_vec()
             },
         ];
-        change(&mut changes, &q, true);
+        edit(&mut changes, &q, true);
         truth.insert(q, 1);
     }
     let after = before.apply(&changes, 2).unwrap().snapshot;

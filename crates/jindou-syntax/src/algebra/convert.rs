@@ -6,43 +6,36 @@ use oxiri::Iri;
 use spargebra::algebra as from;
 use std::sync::Arc;
 
-impl From<&from::PropertyPathExpression> for PropertyPathExpression {
-    fn from(p: &from::PropertyPathExpression) -> Self {
-        use from::PropertyPathExpression as P;
-        let to = |p: &P| Arc::new(Self::from(p));
-        match p {
-            P::NamedNode(n) => Self::NamedNode(n.into()),
-            P::Reverse(p) => Self::Reverse(to(p)),
-            P::Sequence(a, b) => Self::Sequence(to(a), to(b)),
-            P::Alternative(a, b) => Self::Alternative(to(a), to(b)),
-            P::ZeroOrMore(p) => Self::ZeroOrMore(to(p)),
-            P::OneOrMore(p) => Self::OneOrMore(to(p)),
-            P::ZeroOrOne(p) => Self::ZeroOrOne(to(p)),
-            P::NegatedPropertySet(set) => {
-                Self::NegatedPropertySet(set.iter().map(Into::into).collect())
+macro_rules! paths {
+    ($to:ident, $from:path, $new:path) => {
+        impl From<&$from> for $to {
+            fn from(p: &$from) -> Self {
+                use $from as P;
+                let to = |p: &P| $new(Self::from(p));
+                match p {
+                    P::NamedNode(n) => Self::NamedNode(n.into()),
+                    P::Reverse(p) => Self::Reverse(to(p)),
+                    P::Sequence(a, b) => Self::Sequence(to(a), to(b)),
+                    P::Alternative(a, b) => Self::Alternative(to(a), to(b)),
+                    P::ZeroOrMore(p) => Self::ZeroOrMore(to(p)),
+                    P::OneOrMore(p) => Self::OneOrMore(to(p)),
+                    P::ZeroOrOne(p) => Self::ZeroOrOne(to(p)),
+                    P::NegatedPropertySet(set) => {
+                        Self::NegatedPropertySet(set.iter().map(Into::into).collect())
+                    }
+                }
             }
         }
-    }
+    };
 }
 
-impl From<&PropertyPathExpression> for from::PropertyPathExpression {
-    fn from(p: &PropertyPathExpression) -> Self {
-        use PropertyPathExpression as P;
-        let to = |p: &P| Box::new(Self::from(p));
-        match p {
-            P::NamedNode(n) => Self::NamedNode(n.into()),
-            P::Reverse(p) => Self::Reverse(to(p)),
-            P::Sequence(a, b) => Self::Sequence(to(a), to(b)),
-            P::Alternative(a, b) => Self::Alternative(to(a), to(b)),
-            P::ZeroOrMore(p) => Self::ZeroOrMore(to(p)),
-            P::OneOrMore(p) => Self::OneOrMore(to(p)),
-            P::ZeroOrOne(p) => Self::ZeroOrOne(to(p)),
-            P::NegatedPropertySet(set) => {
-                Self::NegatedPropertySet(set.iter().map(Into::into).collect())
-            }
-        }
-    }
-}
+type TheirPath = from::PropertyPathExpression;
+paths!(
+    PropertyPathExpression,
+    spargebra::algebra::PropertyPathExpression,
+    Arc::new
+);
+paths!(TheirPath, super::PropertyPathExpression, Box::new);
 
 /// Defines the conversion of functions that `spargebra` has, too; it represents all others as functions named by an
 /// IRI.
@@ -119,67 +112,61 @@ type Theirs = from::Expression;
 expressions!(Expression, spargebra::algebra::Expression, Arc::new);
 expressions!(Theirs, super::Expression, Box::new);
 
-impl From<&from::AggregateExpression> for AggregateExpression {
-    fn from(a: &from::AggregateExpression) -> Self {
-        use from::AggregateFunction as F;
-        match a {
-            from::AggregateExpression::CountSolutions { distinct } => Self::CountSolutions {
-                distinct: *distinct,
-            },
-            from::AggregateExpression::FunctionCall {
-                name,
-                expr,
-                distinct,
-            } => Self::FunctionCall {
-                name: match name {
-                    F::Count => AggregateFunction::Count,
-                    F::Sum => AggregateFunction::Sum,
-                    F::Avg => AggregateFunction::Avg,
-                    F::Min => AggregateFunction::Min,
-                    F::Max => AggregateFunction::Max,
-                    F::Sample => AggregateFunction::Sample,
-                    F::GroupConcat { separator } => AggregateFunction::GroupConcat {
-                        separator: separator.as_deref().map(Text::new),
+macro_rules! aggregates {
+    ($to:ident, $from:path, $function_to:path, $function_from:path, $text:expr, $expression:expr) => {
+        impl From<&$from> for $to {
+            fn from(a: &$from) -> Self {
+                use $from as A;
+                use $function_from as F;
+                use $function_to as To;
+                let value = $expression;
+                match a {
+                    A::CountSolutions { distinct } => Self::CountSolutions {
+                        distinct: *distinct,
                     },
-                    F::Custom(iri) => AggregateFunction::Custom(iri.into()),
-                },
-                expr: Arc::new(expr.into()),
-                distinct: *distinct,
-            },
+                    A::FunctionCall {
+                        name,
+                        expr,
+                        distinct,
+                    } => Self::FunctionCall {
+                        name: match name {
+                            F::Count => To::Count,
+                            F::Sum => To::Sum,
+                            F::Avg => To::Avg,
+                            F::Min => To::Min,
+                            F::Max => To::Max,
+                            F::Sample => To::Sample,
+                            F::GroupConcat { separator } => To::GroupConcat {
+                                separator: separator.as_deref().map($text),
+                            },
+                            F::Custom(iri) => To::Custom(iri.into()),
+                        },
+                        expr: value(expr),
+                        distinct: *distinct,
+                    },
+                }
+            }
         }
-    }
+    };
 }
 
-impl From<&AggregateExpression> for from::AggregateExpression {
-    fn from(a: &AggregateExpression) -> Self {
-        use AggregateFunction as F;
-        match a {
-            AggregateExpression::CountSolutions { distinct } => Self::CountSolutions {
-                distinct: *distinct,
-            },
-            AggregateExpression::FunctionCall {
-                name,
-                expr,
-                distinct,
-            } => Self::FunctionCall {
-                name: match name {
-                    F::Count => from::AggregateFunction::Count,
-                    F::Sum => from::AggregateFunction::Sum,
-                    F::Avg => from::AggregateFunction::Avg,
-                    F::Min => from::AggregateFunction::Min,
-                    F::Max => from::AggregateFunction::Max,
-                    F::Sample => from::AggregateFunction::Sample,
-                    F::GroupConcat { separator } => from::AggregateFunction::GroupConcat {
-                        separator: separator.as_ref().map(|s| s.as_str().to_owned()),
-                    },
-                    F::Custom(iri) => from::AggregateFunction::Custom(iri.into()),
-                },
-                expr: (&**expr).into(),
-                distinct: *distinct,
-            },
-        }
-    }
-}
+type TheirAggregate = from::AggregateExpression;
+aggregates!(
+    AggregateExpression,
+    spargebra::algebra::AggregateExpression,
+    super::AggregateFunction,
+    spargebra::algebra::AggregateFunction,
+    Text::new,
+    |e: &from::Expression| Arc::new(Expression::from(e))
+);
+aggregates!(
+    TheirAggregate,
+    super::AggregateExpression,
+    spargebra::algebra::AggregateFunction,
+    super::AggregateFunction,
+    str::to_owned,
+    |e: &Arc<Expression>| from::Expression::from(&**e)
+);
 
 // --- patterns ---
 
@@ -296,25 +283,22 @@ patterns!(
     super::OrderExpression
 );
 
-impl From<&from::QueryDataset> for QueryDataset {
-    fn from(d: &from::QueryDataset) -> Self {
-        let list = |list: &Vec<oxrdf::NamedNode>| list.iter().map(Into::into).collect();
-        Self {
-            default: list(&d.default),
-            named: d.named.as_ref().map(list),
+macro_rules! datasets {
+    ($to:ident, $from:path) => {
+        impl From<&$from> for $to {
+            fn from(d: &$from) -> Self {
+                Self {
+                    default: all(&d.default),
+                    named: d.named.as_ref().map(|list| all(list)),
+                }
+            }
         }
-    }
+    };
 }
 
-impl From<&QueryDataset> for from::QueryDataset {
-    fn from(d: &QueryDataset) -> Self {
-        let list = |list: &Vec<NamedNode>| list.iter().map(Into::into).collect();
-        Self {
-            default: list(&d.default),
-            named: d.named.as_ref().map(list),
-        }
-    }
-}
+type TheirDataset = from::QueryDataset;
+datasets!(QueryDataset, spargebra::algebra::QueryDataset);
+datasets!(TheirDataset, super::QueryDataset);
 
 fn base(iri: Option<&Iri<String>>) -> Option<BaseIri> {
     Some(Iri::parse_unchecked(iri?.as_str().into()))
@@ -324,70 +308,50 @@ fn their_base(iri: Option<&BaseIri>) -> Option<Iri<String>> {
     Some(Iri::parse_unchecked(iri?.as_str().to_owned()))
 }
 
-impl From<&spargebra::Query> for Query {
-    fn from(q: &spargebra::Query) -> Self {
-        use spargebra::Query as Q;
-        let dataset = q.dataset().map(Into::into);
-        let base_iri = base(q.base_iri());
-        let (Q::Select { pattern, .. }
-        | Q::Ask { pattern, .. }
-        | Q::Construct { pattern, .. }
-        | Q::Describe { pattern, .. }) = q;
-        let pattern = Arc::new(pattern.into());
-        match q {
-            Q::Select { .. } => Self::Select {
+/// Builds the form of query that `$query` has, from its other parts.
+macro_rules! same_form {
+    ($query:ident: $from:ident, $pattern:expr, $base:expr) => {{
+        let (dataset, pattern, base_iri) = ($query.dataset().map(Into::into), $pattern, $base);
+        match $query {
+            $from::Select { .. } => Self::Select {
                 dataset,
                 pattern,
                 base_iri,
             },
-            Q::Ask { .. } => Self::Ask {
+            $from::Ask { .. } => Self::Ask {
                 dataset,
                 pattern,
                 base_iri,
             },
-            Q::Describe { .. } => Self::Describe {
+            $from::Describe { .. } => Self::Describe {
                 dataset,
                 pattern,
                 base_iri,
             },
-            Q::Construct { template, .. } => Self::Construct {
+            $from::Construct { template, .. } => Self::Construct {
                 template: template.iter().map(Into::into).collect(),
                 dataset,
                 pattern,
                 base_iri,
             },
         }
+    }};
+}
+
+impl From<&spargebra::Query> for Query {
+    fn from(q: &spargebra::Query) -> Self {
+        use spargebra::Query as Q;
+        let (Q::Select { pattern, .. }
+        | Q::Ask { pattern, .. }
+        | Q::Construct { pattern, .. }
+        | Q::Describe { pattern, .. }) = q;
+        same_form!(q: Q, Arc::new(pattern.into()), base(q.base_iri()))
     }
 }
 
 impl From<&Query> for spargebra::Query {
     fn from(q: &Query) -> Self {
-        let dataset = q.dataset().map(Into::into);
-        let base_iri = their_base(q.base_iri());
-        let pattern = (&**q.pattern()).into();
-        match q {
-            Query::Select { .. } => Self::Select {
-                dataset,
-                pattern,
-                base_iri,
-            },
-            Query::Ask { .. } => Self::Ask {
-                dataset,
-                pattern,
-                base_iri,
-            },
-            Query::Describe { .. } => Self::Describe {
-                dataset,
-                pattern,
-                base_iri,
-            },
-            Query::Construct { template, .. } => Self::Construct {
-                template: template.iter().map(Into::into).collect(),
-                dataset,
-                pattern,
-                base_iri,
-            },
-        }
+        same_form!(q: Query, (&**q.pattern()).into(), their_base(q.base_iri()))
     }
 }
 

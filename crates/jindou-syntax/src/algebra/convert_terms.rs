@@ -3,41 +3,30 @@
 use super::*;
 use spargebra::term as t;
 
-impl From<&oxrdf::NamedNode> for NamedNode {
-    fn from(n: &oxrdf::NamedNode) -> Self {
-        Self::new_unchecked(n.as_str())
-    }
+/// Defines conversions in both directions of terms that consist of one text.
+macro_rules! texts {
+    ($($name:ident)*) => {$(
+        impl From<&oxrdf::$name> for $name {
+            fn from(x: &oxrdf::$name) -> Self {
+                Self::new_unchecked(x.as_str())
+            }
+        }
+
+        impl From<oxrdf::$name> for $name {
+            fn from(x: oxrdf::$name) -> Self {
+                Self::from(&x)
+            }
+        }
+
+        impl From<&$name> for oxrdf::$name {
+            fn from(x: &$name) -> Self {
+                Self::new_unchecked(x.as_str())
+            }
+        }
+    )*};
 }
 
-impl From<oxrdf::NamedNode> for NamedNode {
-    fn from(n: oxrdf::NamedNode) -> Self {
-        Self::from(&n)
-    }
-}
-
-impl From<&NamedNode> for oxrdf::NamedNode {
-    fn from(n: &NamedNode) -> Self {
-        Self::new_unchecked(n.as_str())
-    }
-}
-
-impl From<&oxrdf::Variable> for Variable {
-    fn from(v: &oxrdf::Variable) -> Self {
-        Self::new_unchecked(v.as_str())
-    }
-}
-
-impl From<oxrdf::Variable> for Variable {
-    fn from(v: oxrdf::Variable) -> Self {
-        Self::from(&v)
-    }
-}
-
-impl From<&Variable> for oxrdf::Variable {
-    fn from(v: &Variable) -> Self {
-        Self::new_unchecked(v.as_str())
-    }
-}
+texts! { NamedNode Variable }
 
 impl From<&oxrdf::BlankNode> for BlankNode {
     fn from(b: &oxrdf::BlankNode) -> Self {
@@ -74,95 +63,16 @@ impl From<&Literal> for oxrdf::Literal {
     }
 }
 
-impl From<&oxrdf::NamedOrBlankNode> for NamedOrBlankNode {
-    fn from(n: &oxrdf::NamedOrBlankNode) -> Self {
-        match n {
-            oxrdf::NamedOrBlankNode::NamedNode(n) => Self::NamedNode(n.into()),
-            oxrdf::NamedOrBlankNode::BlankNode(b) => Self::BlankNode(b.into()),
-        }
-    }
-}
-
-impl From<&NamedOrBlankNode> for oxrdf::NamedOrBlankNode {
-    fn from(n: &NamedOrBlankNode) -> Self {
-        match n {
-            NamedOrBlankNode::NamedNode(n) => Self::NamedNode(n.into()),
-            NamedOrBlankNode::BlankNode(b) => Self::BlankNode(b.into()),
-        }
-    }
-}
-
-impl From<&oxrdf::Term> for Term {
-    fn from(t: &oxrdf::Term) -> Self {
-        match t {
-            oxrdf::Term::NamedNode(n) => Self::NamedNode(n.into()),
-            oxrdf::Term::BlankNode(b) => Self::BlankNode(b.into()),
-            oxrdf::Term::Literal(l) => Self::Literal(l.into()),
-            oxrdf::Term::Triple(t) => Triple {
-                subject: (&t.subject).into(),
-                predicate: (&t.predicate).into(),
-                object: (&t.object).into(),
-            }
-            .into(),
-        }
-    }
-}
-
-impl From<&Term> for oxrdf::Term {
-    fn from(t: &Term) -> Self {
-        match t {
-            Term::NamedNode(n) => Self::NamedNode(n.into()),
-            Term::BlankNode(b) => Self::BlankNode(b.into()),
-            Term::Literal(l) => Self::Literal(l.into()),
-            Term::Triple(t) => oxrdf::Triple {
-                subject: (&t.subject).into(),
-                predicate: (&t.predicate).into(),
-                object: (&t.object).into(),
-            }
-            .into(),
-        }
-    }
-}
-
-impl From<&t::GroundTerm> for GroundTerm {
-    fn from(g: &t::GroundTerm) -> Self {
-        match g {
-            t::GroundTerm::NamedNode(n) => Self::NamedNode(n.into()),
-            t::GroundTerm::Literal(l) => Self::Literal(l.into()),
-            t::GroundTerm::Triple(t) => GroundTriple {
-                subject: (&t.subject).into(),
-                predicate: (&t.predicate).into(),
-                object: (&t.object).into(),
-            }
-            .into(),
-        }
-    }
-}
-
-impl From<&GroundTerm> for t::GroundTerm {
-    fn from(g: &GroundTerm) -> Self {
-        match g {
-            GroundTerm::NamedNode(n) => Self::NamedNode(n.into()),
-            GroundTerm::Literal(l) => Self::Literal(l.into()),
-            GroundTerm::Triple(t) => t::GroundTriple {
-                subject: (&t.subject).into(),
-                predicate: (&t.predicate).into(),
-                object: (&t.object).into(),
-            }
-            .into(),
-        }
-    }
-}
-
-/// Defines conversions in both directions between enums with the same variants.
+/// Defines conversions in both directions between enums with the same variants, those after a `+` in a box or `Arc`.
 macro_rules! alike {
-    ($($ours:ident, $theirs:ty { $($variant:ident),* } $({ $($unit:ident),* })?)*) => {$(
+    ($($ours:ident, $theirs:ty { $($variant:ident),* } $({ $($unit:ident),* })? $(+ $boxed:ident)?)*) => {$(
         impl From<&$theirs> for $ours {
             fn from(x: &$theirs) -> Self {
                 type Theirs = $theirs;
                 match x {
                     $(Theirs::$variant(x) => Self::$variant(x.into()),)*
                     $($(Theirs::$unit => Self::$unit,)*)?
+                    $(Theirs::$boxed(x) => Self::$boxed(std::sync::Arc::new((&**x).into())),)?
                 }
             }
         }
@@ -172,6 +82,7 @@ macro_rules! alike {
                 match x {
                     $($ours::$variant(x) => Self::$variant(x.into()),)*
                     $($($ours::$unit => Self::$unit,)*)?
+                    $($ours::$boxed(x) => Self::$boxed(Box::new((&**x).into())),)?
                 }
             }
         }
@@ -179,6 +90,11 @@ macro_rules! alike {
 }
 
 alike! {
+    NamedOrBlankNode, oxrdf::NamedOrBlankNode { NamedNode, BlankNode }
+    Term, oxrdf::Term { NamedNode, BlankNode, Literal } + Triple
+    GroundTerm, t::GroundTerm { NamedNode, Literal } + Triple
+    TermPattern, t::TermPattern { NamedNode, BlankNode, Literal, Variable } + Triple
+    GroundTermPattern, t::GroundTermPattern { NamedNode, Literal, Variable } + Triple
     NamedNodePattern, t::NamedNodePattern { NamedNode, Variable }
     GraphName, t::GraphName { NamedNode } { DefaultGraph }
     GraphNamePattern, t::GraphNamePattern { NamedNode, Variable } { DefaultGraph }
@@ -203,56 +119,12 @@ macro_rules! fields {
 }
 
 fields! {
+    Triple, oxrdf::Triple { subject, predicate, object }
+    GroundTriple, t::GroundTriple { subject, predicate, object }
     TriplePattern, t::TriplePattern { subject, predicate, object }
     GroundTriplePattern, t::GroundTriplePattern { subject, predicate, object }
     QuadPattern, t::QuadPattern { subject, predicate, object, graph_name }
     GroundQuadPattern, t::GroundQuadPattern { subject, predicate, object, graph_name }
     Quad, t::Quad { subject, predicate, object, graph_name }
     GroundQuad, t::GroundQuad { subject, predicate, object, graph_name }
-}
-
-impl From<&t::TermPattern> for TermPattern {
-    fn from(p: &t::TermPattern) -> Self {
-        match p {
-            t::TermPattern::NamedNode(n) => Self::NamedNode(n.into()),
-            t::TermPattern::BlankNode(b) => Self::BlankNode(b.into()),
-            t::TermPattern::Literal(l) => Self::Literal(l.into()),
-            t::TermPattern::Variable(v) => Self::Variable(v.into()),
-            t::TermPattern::Triple(t) => TriplePattern::from(&**t).into(),
-        }
-    }
-}
-
-impl From<&TermPattern> for t::TermPattern {
-    fn from(p: &TermPattern) -> Self {
-        match p {
-            TermPattern::NamedNode(n) => Self::NamedNode(n.into()),
-            TermPattern::BlankNode(b) => Self::BlankNode(b.into()),
-            TermPattern::Literal(l) => Self::Literal(l.into()),
-            TermPattern::Variable(v) => Self::Variable(v.into()),
-            TermPattern::Triple(t) => t::TriplePattern::from(&**t).into(),
-        }
-    }
-}
-
-impl From<&t::GroundTermPattern> for GroundTermPattern {
-    fn from(p: &t::GroundTermPattern) -> Self {
-        match p {
-            t::GroundTermPattern::NamedNode(n) => Self::NamedNode(n.into()),
-            t::GroundTermPattern::Literal(l) => Self::Literal(l.into()),
-            t::GroundTermPattern::Variable(v) => Self::Variable(v.into()),
-            t::GroundTermPattern::Triple(t) => GroundTriplePattern::from(&**t).into(),
-        }
-    }
-}
-
-impl From<&GroundTermPattern> for t::GroundTermPattern {
-    fn from(p: &GroundTermPattern) -> Self {
-        match p {
-            GroundTermPattern::NamedNode(n) => Self::NamedNode(n.into()),
-            GroundTermPattern::Literal(l) => Self::Literal(l.into()),
-            GroundTermPattern::Variable(v) => Self::Variable(v.into()),
-            GroundTermPattern::Triple(t) => Self::Triple(Box::new((&**t).into())),
-        }
-    }
 }

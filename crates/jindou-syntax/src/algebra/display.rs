@@ -26,74 +26,39 @@ pub(super) fn list<T: Display>(
     Ok(())
 }
 
-impl Display for NamedNodePattern {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        match self {
-            Self::NamedNode(n) => n.fmt(f),
-            Self::Variable(v) => v.fmt(f),
+/// Writes the term in any variant; the variant after a `+` contains the triple of a triple term.
+macro_rules! terms {
+    ($($term:ident { $($variant:ident),* } $(+ $triple:ident)?)*) => {$(
+        impl Display for $term {
+            fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+                match self {
+                    $(Self::$variant(x) => x.fmt(f),)*
+                    $(Self::$triple(t) => write!(f, "<<( {t} )>>"),)?
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl Display for TermPattern {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        match self {
-            Self::NamedNode(n) => n.fmt(f),
-            Self::BlankNode(b) => b.fmt(f),
-            Self::Literal(l) => l.fmt(f),
-            Self::Triple(t) => write!(f, "<<( {t} )>>"),
-            Self::Variable(v) => v.fmt(f),
+terms! {
+    NamedNodePattern { NamedNode, Variable }
+    TermPattern { NamedNode, BlankNode, Literal, Variable } + Triple
+    NamedOrBlankNode { NamedNode, BlankNode }
+    Term { NamedNode, BlankNode, Literal } + Triple
+    GroundTerm { NamedNode, Literal } + Triple
+}
+
+macro_rules! triples {
+    ($($triple:ident)*) => {$(
+        impl Display for $triple {
+            fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+                write!(f, "{} {} {}", self.subject, self.predicate, self.object)
+            }
         }
-    }
+    )*};
 }
 
-impl Display for TriplePattern {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{} {} {}", self.subject, self.predicate, self.object)
-    }
-}
-
-impl Display for NamedOrBlankNode {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        match self {
-            Self::NamedNode(n) => n.fmt(f),
-            Self::BlankNode(b) => b.fmt(f),
-        }
-    }
-}
-
-impl Display for Term {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        match self {
-            Self::NamedNode(n) => n.fmt(f),
-            Self::BlankNode(b) => b.fmt(f),
-            Self::Literal(l) => l.fmt(f),
-            Self::Triple(t) => write!(f, "<<( {t} )>>"),
-        }
-    }
-}
-
-impl Display for Triple {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{} {} {}", self.subject, self.predicate, self.object)
-    }
-}
-
-impl Display for GroundTerm {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        match self {
-            Self::NamedNode(n) => n.fmt(f),
-            Self::Literal(l) => l.fmt(f),
-            Self::Triple(t) => write!(f, "<<( {t} )>>"),
-        }
-    }
-}
-
-impl Display for GroundTriple {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{} {} {}", self.subject, self.predicate, self.object)
-    }
-}
+triples! { TriplePattern Triple GroundTriple }
 
 impl Display for GraphName {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

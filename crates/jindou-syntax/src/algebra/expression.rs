@@ -70,6 +70,36 @@ impl Expression {
         }
     }
 
+    /// Calls `visit` with each direct subexpression; patterns of EXISTS are not searched.
+    pub fn each_part<'a>(&'a self, mut visit: impl FnMut(&'a Self)) {
+        match self {
+            Self::NamedNode(_)
+            | Self::Literal(_)
+            | Self::Variable(_)
+            | Self::Bound(_)
+            | Self::Exists(_) => {}
+            Self::Or(a, b)
+            | Self::And(a, b)
+            | Self::Equal(a, b)
+            | Self::SameTerm(a, b)
+            | Self::Greater(a, b)
+            | Self::GreaterOrEqual(a, b)
+            | Self::Less(a, b)
+            | Self::LessOrEqual(a, b)
+            | Self::Add(a, b)
+            | Self::Subtract(a, b)
+            | Self::Multiply(a, b)
+            | Self::Divide(a, b) => [a, b].into_iter().for_each(|e| visit(e)),
+            Self::UnaryPlus(a) | Self::UnaryMinus(a) | Self::Not(a) => visit(a),
+            Self::In(a, list) => {
+                visit(a);
+                list.iter().for_each(visit);
+            }
+            Self::If(a, b, c) => [a, b, c].into_iter().for_each(|e| visit(e)),
+            Self::Coalesce(list) | Self::FunctionCall(_, list) => list.iter().for_each(visit),
+        }
+    }
+
     /// A copy of the top node that shares its parts. O(arguments) for a call, O(1) for others.
     #[must_use]
     pub fn shared(&self) -> Self {

@@ -32,6 +32,8 @@ pub use term::{
 pub use text::{Canonical, Text};
 
 /// Compiles only for types that are not `Clone`: for a type that is, both implementations apply.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! not_clone {
     ($($type:ty),* $(,)?) => {
         $(const _: fn() = || {

@@ -85,33 +85,10 @@ impl Expression {
 
     /// Adds the direct parts of this node to `out`.
     fn inside<'a>(&'a self, out: &mut Vec<NodePart<'a>>) {
-        match self {
-            Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
-            Self::Or(a, b)
-            | Self::And(a, b)
-            | Self::Equal(a, b)
-            | Self::SameTerm(a, b)
-            | Self::Greater(a, b)
-            | Self::GreaterOrEqual(a, b)
-            | Self::Less(a, b)
-            | Self::LessOrEqual(a, b)
-            | Self::Add(a, b)
-            | Self::Subtract(a, b)
-            | Self::Multiply(a, b)
-            | Self::Divide(a, b) => out.extend([NodePart::Expression(a), NodePart::Expression(b)]),
-            Self::UnaryPlus(a) | Self::UnaryMinus(a) | Self::Not(a) => {
-                out.push(NodePart::Expression(a));
-            }
-            Self::If(a, b, c) => out.extend([a, b, c].map(|e| NodePart::Expression(e))),
-            Self::In(a, list) => {
-                out.push(NodePart::Expression(a));
-                out.extend(list.iter().map(NodePart::Expression));
-            }
-            Self::Coalesce(list) | Self::FunctionCall(_, list) => {
-                out.extend(list.iter().map(NodePart::Expression));
-            }
-            Self::Exists(p) => out.push(NodePart::Pattern(p)),
+        if let Self::Exists(p) = self {
+            out.push(NodePart::Pattern(p));
         }
+        self.each_part(|e| out.push(NodePart::Expression(e)));
     }
 
     /// True if both nodes are equal apart from their parts, and have the same number of parts.
@@ -203,50 +180,8 @@ impl GraphPattern {
     }
 
     fn inside<'a>(&'a self, out: &mut Vec<NodePart<'a>>) {
-        match self {
-            Self::Bgp { .. } | Self::Path { .. } | Self::Values { .. } => {}
-            Self::Join { left, right }
-            | Self::Lateral { left, right }
-            | Self::Union { left, right }
-            | Self::Minus { left, right } => {
-                out.extend([NodePart::Pattern(left), NodePart::Pattern(right)]);
-            }
-            Self::LeftJoin {
-                left,
-                right,
-                expression,
-            } => {
-                out.extend([NodePart::Pattern(left), NodePart::Pattern(right)]);
-                out.extend(expression.iter().map(|e| NodePart::Expression(e)));
-            }
-            Self::Filter { expr, inner } => {
-                out.extend([NodePart::Pattern(inner), NodePart::Expression(expr)]);
-            }
-            Self::Extend {
-                inner, expression, ..
-            } => out.extend([NodePart::Pattern(inner), NodePart::Expression(expression)]),
-            Self::OrderBy { inner, expression } => {
-                out.push(NodePart::Pattern(inner));
-                out.extend(
-                    expression
-                        .iter()
-                        .map(|e| NodePart::Expression(e.expression())),
-                );
-            }
-            Self::Group {
-                inner, aggregates, ..
-            } => {
-                out.push(NodePart::Pattern(inner));
-                let arguments = aggregates.iter().filter_map(|a| a.1.argument());
-                out.extend(arguments.map(|e| NodePart::Expression(e)));
-            }
-            Self::Graph { inner, .. }
-            | Self::Project { inner, .. }
-            | Self::Distinct { inner }
-            | Self::Reduced { inner }
-            | Self::Slice { inner, .. }
-            | Self::Service { inner, .. } => out.push(NodePart::Pattern(inner)),
-        }
+        out.extend(self.inputs().map(NodePart::Pattern));
+        self.each_expression(|e| out.push(NodePart::Expression(e)));
     }
 
     fn is_like(&self, other: &Self) -> bool {

@@ -161,6 +161,46 @@ impl GraphPattern {
         )
     }
 
+    /// The patterns to which the operator applies.
+    pub fn inputs(&self) -> impl Iterator<Item = &Self> {
+        let (first, second) = match self {
+            Self::Bgp { .. } | Self::Values { .. } | Self::Path { .. } => (None, None),
+            Self::Join { left, right }
+            | Self::Lateral { left, right }
+            | Self::Union { left, right }
+            | Self::Minus { left, right }
+            | Self::LeftJoin { left, right, .. } => (Some(left), Some(right)),
+            Self::Filter { inner, .. }
+            | Self::Extend { inner, .. }
+            | Self::OrderBy { inner, .. }
+            | Self::Group { inner, .. }
+            | Self::Graph { inner, .. }
+            | Self::Project { inner, .. }
+            | Self::Distinct { inner }
+            | Self::Reduced { inner }
+            | Self::Slice { inner, .. }
+            | Self::Service { inner, .. } => (Some(inner), None),
+        };
+        first.into_iter().chain(second).map(|p| &**p)
+    }
+
+    /// Calls `visit` with each expression of the operator.
+    pub fn each_expression<'a>(&'a self, mut visit: impl FnMut(&'a Expression)) {
+        match self {
+            Self::LeftJoin { expression, .. } => expression.iter().for_each(|e| visit(e)),
+            Self::Filter { expr, .. } => visit(expr),
+            Self::Extend { expression, .. } => visit(expression),
+            Self::OrderBy { expression, .. } => {
+                expression.iter().for_each(|e| visit(e.expression()));
+            }
+            Self::Group { aggregates, .. } => {
+                let arguments = aggregates.iter().filter_map(|a| a.1.argument());
+                arguments.for_each(|e| visit(e));
+            }
+            _ => {}
+        }
+    }
+
     /// Calls `f` with each variable in scope (SPARQL 1.1 §18.2.1), possibly more than once.
     pub fn on_in_scope_variable<'a>(&'a self, mut f: impl FnMut(&'a Variable)) {
         let mut open = vec![self];

@@ -37,137 +37,99 @@ fn patterns(text: &str) -> Vec<String> {
     at(text).patterns.iter().map(pattern).collect()
 }
 
-/// Texts with a cursor, and the kind of term expected there.
-const SLOTS: &[(&str, &str)] = &[
-    ("¦", "keyword"),
-    ("SEL¦", "keyword"),
-    ("PREFIX ¦", "prefix"),
-    ("PREFIX foaf: <¦", "nothing"),
-    ("PREFIX foaf: <http://e/> ¦", "keyword"),
-    ("SELECT ¦", "variable"),
-    ("SELECT (COUNT(¦", "expression"),
-    ("SELECT (COUNT(?x) AS ?n) ¦", "variable"),
-    ("SELECT * ¦", "variable"),
-    ("SELECT * FROM ¦", "graph"),
-    ("SELECT * FROM NAMED ¦", "graph"),
-    ("SELECT * FROM <g:g> WHERE ¦", "keyword"),
-    ("SELECT * { ¦", "subject"),
-    ("SELECT * { ?x ¦", "predicate ?x"),
-    ("SELECT * { $x ¦", "predicate ?x"),
-    ("SELECT * { ?x foaf:na¦", "predicate ?x"),
-    ("SELECT * { ?x foaf:name ¦", "object ?x foaf:name"),
-    ("SELECT * { ?x a foaf:P¦ }", "object ?x a"),
-    ("SELECT * { ?x a foaf:Person . ¦", "subject"),
-    ("SELECT * { ?x a foaf:Person ; ¦", "predicate ?x"),
-    ("SELECT * { ?x a foaf:Person , ¦", "object ?x a"),
-    ("SELECT * { ?x a foaf:Person . FIL¦", "subject"),
-    ("SELECT * { ?x ^¦", "predicate ?x ^"),
-    ("SELECT * { ?x ^foaf:knows/¦", "predicate ?_1"),
-    ("SELECT * { ?x foaf:knows/^¦", "predicate ?_1 ^"),
-    ("SELECT * { ?x foaf:knows|¦", "predicate ?x"),
-    (
-        "SELECT * { ?x foaf:knows/foaf:name ¦",
-        "object ?x foaf:knows/foaf:name",
-    ),
-    ("SELECT * { ?x foaf:knows* ¦", "object ?x foaf:knows*"),
-    ("SELECT * { ?x (¦", "predicate ?x"),
-    ("SELECT * { ?x (a ¦", "nothing"),
-    ("SELECT * { ?x (a|¦", "predicate ?x"),
-    (
-        "SELECT * { ?x (foaf:a|foaf:b)+ ¦",
-        "object ?x (foaf:a|foaf:b)+",
-    ),
-    (
-        "SELECT * { ?x !(foaf:a|^foaf:b) ¦",
-        "object ?x !(foaf:a|^foaf:b)",
-    ),
-    ("SELECT * { ?x foaf:age +5 . ?y ¦", "predicate ?y"),
-    ("SELECT * { ?x a ?c FILTER(?c = ¦", "expression"),
-    ("SELECT * { ?x a ?c FILTER(?c < ¦", "expression"),
-    ("SELECT * { ?x a ?c FILTER(STRLEN(?c) > 3) ¦", "subject"),
-    (
-        "SELECT * { ?x a ?c FILTER(STRLEN(?c) > 3) ?x ¦",
-        "predicate ?x",
-    ),
-    ("SELECT * { ?x a ?c FILTER EXISTS { ?x ¦", "predicate ?x"),
-    (
-        "SELECT * { ?x a ?c FILTER(?c > 1 || NOT EXISTS { ?x ¦",
-        "predicate ?x",
-    ),
-    (
-        "SELECT * { ?x a ?c FILTER(?c > 1 || NOT EXISTS { ?x a ?y } && ¦",
-        "expression",
-    ),
-    (
-        "SELECT * { ?x a ?c FILTER NOT EXISTS { ?x a ?y } ?x ¦",
-        "predicate ?x",
-    ),
-    ("SELECT * { ?x a ?c OPTIONAL { ?x ¦", "predicate ?x"),
-    ("SELECT * { ?x a ?c OPTIONAL ¦", "keyword"),
-    (
-        "SELECT * { ?x a ?c OPTIONAL { ?x ?p ?o } ?y ¦",
-        "predicate ?y",
-    ),
-    ("SELECT * { BIND(1 AS ?z) ?y ¦", "predicate ?y"),
-    ("SELECT * { VALUES ¦", "variable"),
-    ("SELECT * { VALUES ?z { ¦", "nothing"),
-    ("SELECT * { VALUES ?z { 1 2 } ?y ¦", "predicate ?y"),
-    (
-        "SELECT * { VALUES (?z ?y) { (1 2) (UNDEF <a:b>) } ?y ¦",
-        "predicate ?y",
-    ),
-    ("SELECT * { GRAPH ¦", "graph"),
-    ("SELECT * { GRAPH ?g { ?x ¦", "predicate ?x"),
-    ("SELECT * { SERVICE <http://e/> { ?x ¦", "nothing"),
-    (
-        "SELECT * { SERVICE SILENT <http://e/> { { ?x a ¦",
-        "nothing",
-    ),
-    (
-        "SELECT * { SERVICE <http://e/> { ?x ?y ?z } ?x ¦",
-        "predicate ?x",
-    ),
-    ("SELECT * { ?x foaf:name \"¦", "nothing"),
-    ("SELECT * { ?x foaf:name \"\"\"a\n b ¦", "nothing"),
-    (
-        "SELECT * { ?x foaf:name \"\"\"a\n b\"\"\" ; ¦",
-        "predicate ?x",
-    ),
-    ("SELECT * { # ?x ¦", "nothing"),
-    ("SELECT * { # ?x\n ?x ¦", "predicate ?x"),
-    ("SELECT * { ?x foaf:name \"a\"@en ; ¦", "predicate ?x"),
-    ("SELECT * { ?x foaf:age \"1\"^^xsd:int ; ¦", "predicate ?x"),
-    ("SELECT * { ?x foaf:knows [ ¦", "predicate ?_1"),
-    (
-        "SELECT * { ?x foaf:knows [ a foaf:Person ] ; ¦",
-        "predicate ?x",
-    ),
-    ("SELECT * { [ a foaf:Person ] ¦", "predicate ?_1"),
-    ("SELECT * { ?x foaf:list ( ¦", "object"),
-    ("SELECT * { ?x foaf:list ( ?a ?b ) ; ¦", "predicate ?x"),
-    ("SELECT * { ?x <http://e/p> ¦", "object ?x <http://e/p>"),
-    ("SELECT * { ?x <http://e¦", "predicate ?x"),
-    ("SELECT * { ?x <http://e#fra¦", "predicate ?x"),
-    ("SELECT * { ?x a <¦", "object ?x a"),
-    ("SELECT * { { ?x a ?y } UNION { ?z ¦", "predicate ?z"),
-    ("SELECT * { ?x a ?y } ORDER BY ¦", "expression"),
-    ("SELECT * { ?x a ?y } LIMIT ¦", "keyword"),
-    ("SELECT * { { SELECT ¦", "variable"),
-    ("INSERT DATA { <a:a> ¦", "predicate <a:a>"),
-    ("DELETE { ?x a ?y } WHERE { ?x ¦", "predicate ?x"),
-    ("WITH ¦", "graph"),
-    ("SELECT * { << ?a ?b ¦", "nothing"),
-    ("SELECT * { << ?a ?b ?c >> ¦", "predicate ?_1"),
-    ("SELECT * { ?x a ?y {| ¦", "predicate"),
-    ("SELECT * { ?x a ?y {| foaf:b 1 |} ; ¦", "predicate ?x"),
-    ("SELECT * { ?x } } } ¦", "keyword"),
-    ("SELECT * { ?x ] ) . ?x ¦", "predicate ?x"),
-];
+/// Texts with a cursor, and the kind of term expected there. `\n` stands for a line break.
+const SLOTS: &str = r#"
+¦ => keyword
+SEL¦ => keyword
+PREFIX ¦ => prefix
+PREFIX foaf: <¦ => nothing
+PREFIX foaf: <http://e/> ¦ => keyword
+SELECT ¦ => variable
+SELECT (COUNT(¦ => expression
+SELECT (COUNT(?x) AS ?n) ¦ => variable
+SELECT * ¦ => variable
+SELECT * FROM ¦ => graph
+SELECT * FROM NAMED ¦ => graph
+SELECT * FROM <g:g> WHERE ¦ => keyword
+SELECT * { ¦ => subject
+SELECT * { ?x ¦ => predicate ?x
+SELECT * { $x ¦ => predicate ?x
+SELECT * { ?x foaf:na¦ => predicate ?x
+SELECT * { ?x foaf:name ¦ => object ?x foaf:name
+SELECT * { ?x a foaf:P¦ } => object ?x a
+SELECT * { ?x a foaf:Person . ¦ => subject
+SELECT * { ?x a foaf:Person ; ¦ => predicate ?x
+SELECT * { ?x a foaf:Person , ¦ => object ?x a
+SELECT * { ?x a foaf:Person . FIL¦ => subject
+SELECT * { ?x ^¦ => predicate ?x ^
+SELECT * { ?x ^foaf:knows/¦ => predicate ?_1
+SELECT * { ?x foaf:knows/^¦ => predicate ?_1 ^
+SELECT * { ?x foaf:knows|¦ => predicate ?x
+SELECT * { ?x foaf:knows/foaf:name ¦ => object ?x foaf:knows/foaf:name
+SELECT * { ?x foaf:knows* ¦ => object ?x foaf:knows*
+SELECT * { ?x (¦ => predicate ?x
+SELECT * { ?x (a ¦ => nothing
+SELECT * { ?x (a|¦ => predicate ?x
+SELECT * { ?x (foaf:a|foaf:b)+ ¦ => object ?x (foaf:a|foaf:b)+
+SELECT * { ?x !(foaf:a|^foaf:b) ¦ => object ?x !(foaf:a|^foaf:b)
+SELECT * { ?x foaf:age +5 . ?y ¦ => predicate ?y
+SELECT * { ?x a ?c FILTER(?c = ¦ => expression
+SELECT * { ?x a ?c FILTER(?c < ¦ => expression
+SELECT * { ?x a ?c FILTER(STRLEN(?c) > 3) ¦ => subject
+SELECT * { ?x a ?c FILTER(STRLEN(?c) > 3) ?x ¦ => predicate ?x
+SELECT * { ?x a ?c FILTER EXISTS { ?x ¦ => predicate ?x
+SELECT * { ?x a ?c FILTER(?c > 1 || NOT EXISTS { ?x ¦ => predicate ?x
+SELECT * { ?x a ?c FILTER(?c > 1 || NOT EXISTS { ?x a ?y } && ¦ => expression
+SELECT * { ?x a ?c FILTER NOT EXISTS { ?x a ?y } ?x ¦ => predicate ?x
+SELECT * { ?x a ?c OPTIONAL { ?x ¦ => predicate ?x
+SELECT * { ?x a ?c OPTIONAL ¦ => keyword
+SELECT * { ?x a ?c OPTIONAL { ?x ?p ?o } ?y ¦ => predicate ?y
+SELECT * { BIND(1 AS ?z) ?y ¦ => predicate ?y
+SELECT * { VALUES ¦ => variable
+SELECT * { VALUES ?z { ¦ => nothing
+SELECT * { VALUES ?z { 1 2 } ?y ¦ => predicate ?y
+SELECT * { VALUES (?z ?y) { (1 2) (UNDEF <a:b>) } ?y ¦ => predicate ?y
+SELECT * { GRAPH ¦ => graph
+SELECT * { GRAPH ?g { ?x ¦ => predicate ?x
+SELECT * { SERVICE <http://e/> { ?x ¦ => nothing
+SELECT * { SERVICE SILENT <http://e/> { { ?x a ¦ => nothing
+SELECT * { SERVICE <http://e/> { ?x ?y ?z } ?x ¦ => predicate ?x
+SELECT * { ?x foaf:name "¦ => nothing
+SELECT * { ?x foaf:name """a\n b ¦ => nothing
+SELECT * { ?x foaf:name """a\n b""" ; ¦ => predicate ?x
+SELECT * { # ?x ¦ => nothing
+SELECT * { # ?x\n ?x ¦ => predicate ?x
+SELECT * { ?x foaf:name "a"@en ; ¦ => predicate ?x
+SELECT * { ?x foaf:age "1"^^xsd:int ; ¦ => predicate ?x
+SELECT * { ?x foaf:knows [ ¦ => predicate ?_1
+SELECT * { ?x foaf:knows [ a foaf:Person ] ; ¦ => predicate ?x
+SELECT * { [ a foaf:Person ] ¦ => predicate ?_1
+SELECT * { ?x foaf:list ( ¦ => object
+SELECT * { ?x foaf:list ( ?a ?b ) ; ¦ => predicate ?x
+SELECT * { ?x <http://e/p> ¦ => object ?x <http://e/p>
+SELECT * { ?x <http://e¦ => predicate ?x
+SELECT * { ?x <http://e#fra¦ => predicate ?x
+SELECT * { ?x a <¦ => object ?x a
+SELECT * { { ?x a ?y } UNION { ?z ¦ => predicate ?z
+SELECT * { ?x a ?y } ORDER BY ¦ => expression
+SELECT * { ?x a ?y } LIMIT ¦ => keyword
+SELECT * { { SELECT ¦ => variable
+INSERT DATA { <a:a> ¦ => predicate <a:a>
+DELETE { ?x a ?y } WHERE { ?x ¦ => predicate ?x
+WITH ¦ => graph
+SELECT * { << ?a ?b ¦ => nothing
+SELECT * { << ?a ?b ?c >> ¦ => predicate ?_1
+SELECT * { ?x a ?y {| ¦ => predicate
+SELECT * { ?x a ?y {| foaf:b 1 |} ; ¦ => predicate ?x
+SELECT * { ?x } } } ¦ => keyword
+SELECT * { ?x ] ) . ?x ¦ => predicate ?x
+"#;
 
 #[test]
 fn the_slot_that_is_being_written() {
-    for (text, expected) in SLOTS {
-        assert_eq!(slot(text), *expected, "{text}");
+    for line in SLOTS.trim().lines() {
+        let (text, expected) = line.split_once(" => ").unwrap();
+        assert_eq!(slot(&text.replace("\\n", "\n")), expected, "{text}");
     }
 }
 

@@ -372,14 +372,7 @@ fn mutants_give_the_same_algebra() {
 #[test]
 #[ignore = "long: two million texts, some 3 minutes"]
 fn two_million_mutants_give_the_same_algebra() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name)
-            .ok()
-            .and_then(|v| v.parse().ok())
-            .unwrap_or(default)
-    };
-    mutants(
-        number("JINDOU_COUNT", 2_000_000) as usize,
-        number("JINDOU_SEED", 100),
-    );
+    let count = jindou_testing::from_environment("JINDOU_COUNT", 2_000_000);
+    let seed = jindou_testing::from_environment("JINDOU_SEED", 100);
+    mutants(count as usize, seed);
 }

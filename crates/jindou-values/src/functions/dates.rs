@@ -1,6 +1,6 @@
 //! Dates and times, and their parts.
 
-use super::{ArenaText, Cost, Definition, Row, Scalar, Type, Val};
+use super::{Definition, Type};
 
 /// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
@@ -10,14 +10,8 @@ const BASE: Definition = Definition {
     ..Definition::DEFAULT
 };
 
-/// `YEAR`.
-pub mod year {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::Num;
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["YEAR"],
+functions! {
+    year "YEAR" {
         row: Some(Scalar::Year),
         summary: "The year.",
         errors: "for a value without a year",
@@ -25,25 +19,12 @@ pub mod year {
             r#"YEAR("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             "2011",
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let n = row.time(*values.first()?)?.year()?;
         Some(Val::Num(Num::Int(n)))
     }
-}
 
-/// `MONTH`.
-pub mod month {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::Num;
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["MONTH"],
+    month "MONTH" {
         row: Some(Scalar::Month),
         summary: "The month, from 1 to 12.",
         errors: "for a value without a month",
@@ -51,25 +32,12 @@ pub mod month {
             r#"MONTH("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             "1",
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let n = row.time(*values.first()?)?.month()?;
         Some(Val::Num(Num::Int(n)))
     }
-}
 
-/// `DAY`.
-pub mod day {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::Num;
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["DAY"],
+    day "DAY" {
         row: Some(Scalar::Day),
         summary: "The day of the month.",
         errors: "for a value without a day",
@@ -77,25 +45,12 @@ pub mod day {
             r#"DAY("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             "10",
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let n = row.time(*values.first()?)?.day()?;
         Some(Val::Num(Num::Int(n)))
     }
-}
 
-/// `HOURS`.
-pub mod hours {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::Num;
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["HOURS"],
+    hours "HOURS" {
         row: Some(Scalar::Hours),
         summary: "The hour, from 0 to 23.",
         errors: "for a value without an hour",
@@ -103,25 +58,12 @@ pub mod hours {
             r#"HOURS("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             "14",
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let n = row.time(*values.first()?)?.hour()?;
         Some(Val::Num(Num::Int(n)))
     }
-}
 
-/// `MINUTES`.
-pub mod minutes {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::Num;
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["MINUTES"],
+    minutes "MINUTES" {
         row: Some(Scalar::Minutes),
         summary: "The minute.",
         errors: "for a value without a minute",
@@ -129,25 +71,12 @@ pub mod minutes {
             r#"MINUTES("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             "45",
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let n = row.time(*values.first()?)?.minute()?;
         Some(Val::Num(Num::Int(n)))
     }
-}
 
-/// `SECONDS`.
-pub mod seconds {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::Num;
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["SECONDS"],
+    seconds "SECONDS" {
         row: Some(Scalar::Seconds),
         summary: "The second with its fraction, as a decimal.",
         errors: "for a value without a second",
@@ -155,24 +84,12 @@ pub mod seconds {
             r#"SECONDS("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             "13.815",
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let n = row.time(*values.first()?)?.second()?;
         Some(Val::Num(Num::Dec(n)))
     }
-}
 
-/// `TIMEZONE`.
-pub mod timezone {
-    use super::{BASE, Definition, Row, Scalar, Type, Val};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["TIMEZONE"],
+    timezone "TIMEZONE" {
         gives: Type::Duration,
         row: Some(Scalar::Timezone),
         summary: "The time zone as an `xsd:dayTimeDuration`.",
@@ -181,23 +98,11 @@ pub mod timezone {
             r#"TIMEZONE("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             r#""-PT5H"^^<http://www.w3.org/2001/XMLSchema#dayTimeDuration>"#,
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         row.time(*values.first()?)?.zone().map(Val::Duration)
     }
-}
 
-/// `TZ`.
-pub mod tz {
-    use super::{ArenaText, BASE, Definition, Row, Scalar, Type, Val};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["TZ"],
+    tz "TZ" {
         gives: Type::Simple,
         row: Some(Scalar::Tz),
         summary: "The time zone as it is written; the empty string without one.",
@@ -206,38 +111,20 @@ pub mod tz {
             r#"TZ("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
             r#""-05:00""#,
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let t = row.time(*values.first()?)?;
         let text = row.write(|out| t.push_zone(out));
         Some(Val::Text(ArenaText { text, lang: None }))
     }
-}
 
-/// `ADJUST`.
-pub mod adjust {
-    use super::{BASE, Definition, Row, Scalar, Type, Val};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["ADJUST"],
+    adjust "ADJUST" {
         arguments: &[("time", Type::Time), ("zone", Type::Duration)],
         least: 2,
         gives: Type::Time,
         row: Some(Scalar::Adjust),
         summary: "The same time in another time zone; without a time zone for an empty string.",
         errors: "unless the first is a date or time and the second an `xsd:dayTimeDuration` of whole minutes up to 14 hours, or the empty string",
-        examples: &[],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let [first, second] = *values.first_chunk()?;
         let (t, zone) = (row.time(first)?, second);
         let to = match row.duration(zone) {
@@ -252,21 +139,13 @@ pub mod adjust {
         };
         t.adjust(to).map(Val::Time)
     }
-}
 
-/// `NOW`. The engine's `code.rs` computes its value.
-pub mod now {
-    use super::{BASE, Cost, Definition, Type};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["NOW"],
+    /// The engine's `code.rs` computes its value.
+    now "NOW" {
         arguments: &[],
         least: 0,
         gives: Type::Time,
         cost: Cost::Little,
         summary: "The time at which the query began, the same in all calls.",
-        examples: &[],
-        ..BASE
-    };
+    }
 }

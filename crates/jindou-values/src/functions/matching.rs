@@ -1,6 +1,6 @@
 //! Functions that search in texts: parts, patterns and language ranges.
 
-use super::{ArenaSpan, ArenaText, Definition, Row, Scalar, Type, Val, blocks};
+use super::{Definition, Type};
 
 /// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
@@ -12,13 +12,8 @@ const BASE: Definition = Definition {
     ..Definition::DEFAULT
 };
 
-/// `LANGMATCHES`.
-pub mod lang_matches {
-    use super::{BASE, Definition, Row, Scalar, Type, Val};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["LANGMATCHES"],
+functions! {
+    lang_matches "LANGMATCHES" {
         arguments: &[("tag", Type::Simple), ("range", Type::Simple)],
         row: Some(Scalar::LangMatches),
         summary: "True if a language tag matches a range by RFC 4647's basic filtering; `*` matches every tag but the empty one.",
@@ -27,52 +22,15 @@ pub mod lang_matches {
             (r#"LANGMATCHES("fr-BE", "FR")"#, "true"),
             (r#"LANGMATCHES("", "*")"#, "false"),
         ],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let [first, second] = *values.first_chunk()?;
         let tag = row.simple(first)?;
         let range = row.simple(second)?;
-        Some(matches(row.str(tag), row.str(range)).into())
+        Some(super::matches(row.str(tag), row.str(range)).into())
     }
 
-    /// True if a language range matches a tag, by basic filtering (RFC 4647 §3.3.1).
-    fn matches(tag: &str, range: &str) -> bool {
-        if range == "*" {
-            return !tag.is_empty();
-        }
-        let mut parts = tag.split('-');
-        range
-            .split('-')
-            .all(|r| parts.next().is_some_and(|t| t.eq_ignore_ascii_case(r)))
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn language_ranges() {
-            assert!(matches("en-GB", "en"));
-            assert!(matches("en", "EN"));
-            assert!(!matches("en", "en-GB"));
-            assert!(matches("de", "*"));
-            assert!(!matches("", "*"));
-            assert!(!matches("", "en"));
-        }
-    }
-}
-
-/// `REPLACE`. Its values are computed in the engine's `regex.rs`.
-pub mod replace {
-    use super::{BASE, Definition, Type};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["REPLACE"],
+    /// Its values are computed in the engine's `regex.rs`.
+    replace "REPLACE" {
         arguments: &[
             ("text", Type::Text),
             ("pattern", Type::Simple),
@@ -87,83 +45,39 @@ pub mod replace {
             (r#"REPLACE("abcd", "b", "Z")"#, r#""aZcd""#),
             (r#"REPLACE("abab", "B", "Z", "i")"#, r#""aZaZ""#),
         ],
-        ..BASE
-    };
-}
+    }
 
-/// `CONTAINS`.
-pub mod contains {
-    use super::{BASE, Definition, Row, Scalar, Val, blocks};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["CONTAINS"],
+    contains "CONTAINS" {
         row: Some(Scalar::Contains),
         summary: "True if the text has the part.",
         examples: &[(r#"CONTAINS("foobar"@en, "foo")"#, "true")],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let [first, second] = *values.first_chunk()?;
         let (a, b) = row.compatible(first, second)?;
         Some(blocks::find(row, a.text, b.text).is_some().into())
     }
-}
 
-/// `STRSTARTS`.
-pub mod strstarts {
-    use super::{BASE, Definition, Row, Scalar, Val};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["STRSTARTS"],
+    strstarts "STRSTARTS" {
         row: Some(Scalar::StrStarts),
         summary: "True if the text begins with the part.",
         examples: &[(r#"STRSTARTS("foobar", "foo")"#, "true")],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let [first, second] = *values.first_chunk()?;
         let (a, b) = row.compatible(first, second)?;
         Some(row.bytes(a.text).starts_with(row.bytes(b.text)).into())
     }
-}
 
-/// `STRENDS`.
-pub mod strends {
-    use super::{BASE, Definition, Row, Scalar, Val};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["STRENDS"],
+    strends "STRENDS" {
         row: Some(Scalar::StrEnds),
         summary: "True if the text ends with the part.",
         examples: &[(r#"STRENDS("foobar"@en, "bar"@en)"#, "true")],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let [first, second] = *values.first_chunk()?;
         let (a, b) = row.compatible(first, second)?;
         Some(row.bytes(a.text).ends_with(row.bytes(b.text)).into())
     }
-}
 
-/// `STRBEFORE`.
-pub mod strbefore {
-    use super::{ArenaSpan, ArenaText, BASE, Definition, Row, Scalar, Type, Val, blocks};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["STRBEFORE"],
+    strbefore "STRBEFORE" {
         gives: Type::Text,
         row: Some(Scalar::StrBefore),
         summary: "The text before the first occurrence of the part, with the text's language tag; the empty string without one if the part does not occur.",
@@ -171,12 +85,7 @@ pub mod strbefore {
             (r#"STRBEFORE("abc", "b")"#, r#""a""#),
             (r#"STRBEFORE("abc"@en, "xyz")"#, r#""""#),
         ],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let [first, second] = *values.first_chunk()?;
         let (a, b) = row.compatible(first, second)?;
         Some(Val::Text(match blocks::find(row, a.text, b.text) {
@@ -190,15 +99,8 @@ pub mod strbefore {
             None => ArenaText::EMPTY,
         }))
     }
-}
 
-/// `STRAFTER`.
-pub mod strafter {
-    use super::{ArenaSpan, ArenaText, BASE, Definition, Row, Scalar, Type, Val, blocks};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["STRAFTER"],
+    strafter "STRAFTER" {
         gives: Type::Text,
         row: Some(Scalar::StrAfter),
         summary: "The text after the first occurrence of the part, with the text's language tag; the empty string without one if the part does not occur.",
@@ -206,12 +108,7 @@ pub mod strafter {
             (r#"STRAFTER("abc"@en, "ab")"#, r#""c"@en"#),
             (r#"STRAFTER("abc", "xyz")"#, r#""""#),
         ],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         let [first, second] = *values.first_chunk()?;
         let (a, b) = row.compatible(first, second)?;
         Some(Val::Text(match blocks::find(row, a.text, b.text) {
@@ -225,15 +122,9 @@ pub mod strafter {
             None => ArenaText::EMPTY,
         }))
     }
-}
 
-/// `REGEX`. Its values are computed in the engine's `regex.rs`.
-pub mod regex {
-    use super::{BASE, Definition, Type};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["REGEX"],
+    /// Its values are computed in the engine's `regex.rs`.
+    regex "REGEX" {
         arguments: &[
             ("text", Type::Text),
             ("pattern", Type::Simple),
@@ -242,6 +133,16 @@ pub mod regex {
         summary: "True if a part of the text matches a regular expression, as XPath has them.",
         errors: "unless the first is a string and the others are strings without a language tag, and for an invalid pattern or flag",
         examples: &[(r#"REGEX("Alice", "^ali", "i")"#, "true")],
-        ..BASE
-    };
+    }
+}
+
+/// True if a language range matches a tag, by basic filtering (RFC 4647 §3.3.1).
+fn matches(tag: &str, range: &str) -> bool {
+    if range == "*" {
+        return !tag.is_empty();
+    }
+    let mut parts = tag.split('-');
+    range
+        .split('-')
+        .all(|r| parts.next().is_some_and(|t| t.eq_ignore_ascii_case(r)))
 }

@@ -3,7 +3,7 @@
 //! errors and examples. Functions that this crate computes also have a *row form*, which computes the value for one
 //! row.
 //!
-//! To add a function, write a module in its family's file, and an entry in
+//! To add a function, write an entry of `functions!` in its family's file, and one in
 //! [`for_each_function`](crate::for_each_function!). Parser, planner, engine, completion and `docs/functions.md` use
 //! the definition.
 //!
@@ -11,6 +11,41 @@
 //! time, so calls of it are neither virtual nor looked up.
 //!
 //! All functions require a value for each argument: an argument that is unbound or an error makes the call an error.
+
+/// Defines functions: for each one its module, its names, the fields of its definition that differ from those of `BASE`,
+/// and its row form, if it has one: a closure of the row and the values of the arguments.
+macro_rules! functions {
+    ($(
+        $(#[$doc:meta])* $module:ident $name:literal $($alias:literal)* { $($field:ident: $value:expr),* $(,)? }
+        $(|$row:ident, $values:ident| $body:block)?
+    )*) => {$(
+        #[doc = concat!("`", $name, "`.")]
+        $(#[$doc])*
+        pub mod $module {
+            use super::BASE;
+            #[allow(unused_imports, reason = "no function needs all")]
+            use crate::{
+                Num, Number,
+                functions::{ArenaSpan, ArenaText, Cost, Definition, Row, Scalar, Type, Val, blocks},
+            };
+            #[allow(unused_imports, reason = "no function needs all")]
+            use jindou_model::term::{self, Parts};
+
+            /// Names, argument types, cost and documentation of the function.
+            pub const DEFINITION: Definition = Definition {
+                names: &[$name $(, $alias)*],
+                $($field: $value,)*
+                ..BASE
+            };
+
+            $(
+                /// The function's value for one row, from the values of its arguments; `None` for an error.
+                #[inline]
+                pub fn row<R: Row>($row: &mut R, $values: &[Val]) -> Option<Val> $body
+            )?
+        }
+    )*};
+}
 
 mod blocks;
 mod dates;

@@ -1,6 +1,6 @@
 //! Functions of numbers.
 
-use super::{Cost, Definition, Row, Scalar, Type, Val};
+use super::{Cost, Definition, Type};
 
 /// Fields that most definitions in this file have in common.
 const BASE: Definition = Definition {
@@ -12,53 +12,26 @@ const BASE: Definition = Definition {
     ..Definition::DEFAULT
 };
 
-/// `RAND`. Its values are computed in the engine's `machine.rs`.
-pub mod rand {
-    use super::{BASE, Definition};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["RAND"],
+functions! {
+    /// Its values are computed in the engine's `machine.rs`.
+    rand "RAND" {
         arguments: &[],
         least: 0,
         deterministic: false,
         summary: "A random double, from 0 up to but without 1; another one in each call.",
         errors: "",
-        examples: &[],
-        ..BASE
-    };
-}
+    }
 
-/// `ABS`.
-pub mod abs {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::{Num, Number};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["ABS"],
+    abs "ABS" {
         row: Some(Scalar::Abs),
         number: Some(Num::abs),
         summary: "The absolute value, in the argument's type.",
         examples: &[("ABS(-1.5)", "1.5")],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         row.each_number(*values.first()?, Num::abs, Number::abs)
     }
-}
 
-/// `CEIL`.
-pub mod ceil {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::{Num, Number};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["CEIL"],
+    ceil "CEIL" {
         row: Some(Scalar::Ceil),
         number: Some(Num::ceil),
         summary: "The smallest whole number that is not less, in the argument's type.",
@@ -66,24 +39,11 @@ pub mod ceil {
             "CEIL(10.5)",
             r#""11"^^<http://www.w3.org/2001/XMLSchema#decimal>"#,
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         row.each_number(*values.first()?, Num::ceil, Number::ceil)
     }
-}
 
-/// `FLOOR`.
-pub mod floor {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::{Num, Number};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["FLOOR"],
+    floor "FLOOR" {
         row: Some(Scalar::Floor),
         number: Some(Num::floor),
         summary: "The largest whole number that is not greater, in the argument's type.",
@@ -91,24 +51,11 @@ pub mod floor {
             "FLOOR(-10.5)",
             r#""-11"^^<http://www.w3.org/2001/XMLSchema#decimal>"#,
         )],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         row.each_number(*values.first()?, Num::floor, Number::floor)
     }
-}
 
-/// `ROUND`.
-pub mod round {
-    use super::{BASE, Definition, Row, Scalar, Val};
-    use crate::{Num, Number};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["ROUND"],
+    round "ROUND" {
         row: Some(Scalar::Round),
         number: Some(Num::round),
         summary: "The nearest whole number, in the argument's type; of two that are as near, the greater.",
@@ -122,28 +69,16 @@ pub mod round {
                 r#""-2"^^<http://www.w3.org/2001/XMLSchema#decimal>"#,
             ),
         ],
-        ..BASE
-    };
-
-    /// The function's value for one row, from the values of its arguments; `None` for an error.
-    #[inline]
-    pub fn row<R: Row>(row: &mut R, values: &[Val]) -> Option<Val> {
+    } |row, values| {
         row.each_number(*values.first()?, Num::round, Number::round)
     }
-}
 
-/// `isNUMERIC`. Its values are computed in the engine's `machine.rs`.
-pub mod is_numeric {
-    use super::{BASE, Definition, Type};
-
-    /// Names, argument types, cost and documentation of the function.
-    pub const DEFINITION: Definition = Definition {
-        names: &["isNUMERIC"],
+    /// Its values are computed in the engine's `machine.rs`.
+    is_numeric "isNUMERIC" {
         arguments: &[("term", Type::Term)],
         gives: Type::Boolean,
         summary: "True for a literal of a numeric datatype whose text is a number of it.",
         errors: "",
         examples: &[("isNUMERIC(12)", "true"), (r#"isNUMERIC("12")"#, "false")],
-        ..BASE
-    };
+    }
 }

@@ -41,17 +41,27 @@ fn path_of(iri: &str) -> PathBuf {
     PathBuf::from(iri.strip_prefix("file://").unwrap_or(iri))
 }
 
-/// Reads all tests of a manifest and of the manifests that it includes.
-pub fn read(path: &Path) -> Result<Vec<Test>, String> {
+fn graph_of(path: &Path) -> Result<Graph, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = std::fs::read(path).map_err(|e| wrong(&e))?;
     let parser = RdfParser::from_format(RdfFormat::Turtle)
         .with_base_iri(iri_of(path))
         .map_err(|e| wrong(&e))?;
     let triples = parser.for_slice(&text).map(|q| q.map(oxrdf::Triple::from));
-    let graph = triples
-        .collect::<Result<Graph, _>>()
-        .map_err(|e| wrong(&e))?;
+    triples.collect::<Result<Graph, _>>().map_err(|e| wrong(&e))
+}
+
+/// Reads the tests that a manifest describes itself, whether it lists them or not.
+pub fn described(path: &Path) -> Result<Vec<Test>, String> {
+    let graph = graph_of(path)?;
+    let typed = graph.triples_for_predicate(rdf::TYPE);
+    let tests = typed.filter_map(|t| test(&graph, t.subject.into()));
+    Ok(tests.collect())
+}
+
+/// Reads all tests of a manifest and of the manifests that it includes.
+pub fn read(path: &Path) -> Result<Vec<Test>, String> {
+    let graph = graph_of(path)?;
     let mut tests = Vec::new();
     for include in objects(&graph, None, &format!("{MF}include")) {
         for m in list(&graph, include) {

@@ -470,6 +470,18 @@ fn many_digits(l: &Literal) -> bool {
     l.datatype() == xsd::DECIMAL && digits >= 18
 }
 
+/// The expression over the first variables, which are in the slots of their numbers.
+fn general(e: &Expression, variables: u16) -> GeneralExpression {
+    GeneralExpression {
+        expression: Arc::new(e.into()),
+        variables: (0..variables).map(|n| (x(n.into()).into(), n)).collect(),
+        base_iri: None,
+        functions: jindou_plan::Functions::new(),
+        per_row: false,
+        asked: None,
+    }
+}
+
 /// Computes values and effective boolean values over a batch and compares them with `spareval`. Returns the number of
 /// values.
 fn agree_with_spareval(
@@ -479,14 +491,7 @@ fn agree_with_spareval(
     columns: &[Vec<u32>],
 ) -> usize {
     let (rows, mut values) = (columns[0].len(), 0);
-    let g = GeneralExpression {
-        expression: Arc::new(e.into()),
-        variables: (0..3).map(|n| (x(n).into(), n as u16)).collect(),
-        base_iri: None,
-        functions: jindou_plan::Functions::new(),
-        per_row: false,
-        asked: None,
-    };
+    let g = general(e, 3);
     let evaluator = || Evaluator::new(&g, &SlotLayout::new(&[0, 1, 2]), ctx).unwrap();
     let view = View { columns, rows };
     let mut out = vec![0; rows];
@@ -599,14 +604,7 @@ fn casts_agree_with_spareval() {
         let mut values = 0;
         for text in &texts {
             let e = parse(text).expect("a cast");
-            let g = GeneralExpression {
-                expression: Arc::new((&e).into()),
-                variables: [(x(0).into(), 0)].into(),
-                base_iri: None,
-                functions: jindou_plan::Functions::new(),
-                per_row: false,
-                asked: None,
-            };
+            let g = general(&e, 1);
             let columns = [ids.to_vec()];
             let view = View {
                 columns: &columns,
@@ -665,14 +663,7 @@ fn growing_string_hits_the_budget(call: &str) {
             ..*ctx
         };
         let e = parse(call).unwrap();
-        let g = GeneralExpression {
-            expression: Arc::new((&e).into()),
-            variables: [(x(0).into(), 0)].into(),
-            base_iri: None,
-            functions: jindou_plan::Functions::new(),
-            per_row: false,
-            asked: None,
-        };
+        let g = general(&e, 1);
         let mut evaluator = Evaluator::new(&g, &SlotLayout::new(&[0]), &small).unwrap();
         let mut id = ids[1];
         for _ in 0..40 {

@@ -1,10 +1,9 @@
 //! Failures of connections, other servers and memory during queries that run in parts at shards.
 
-use super::{Shards, wide};
+use super::{Shards, hashed, wide};
 use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{CollectSink, ExecOptions, Main, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_store::shard::{Placement, Sharding};
 use jindou_testing::{Stopwatch, answer};
 use oxrdf::Quad;
 use std::cell::Cell;
@@ -13,10 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 pub fn some_shards(data: &[Quad], shards: u32, threads: usize) -> Shards {
-    let sharding = Sharding::new(shards)
-        .with_placement(Placement::Hash)
-        .with_block_shift(Some(0));
-    Shards::new(data, sharding, 0, threads)
+    Shards::new(data, hashed(shards), 0, threads)
 }
 
 pub fn within(time: Duration) -> ExecOptions {
@@ -159,11 +155,8 @@ impl WorkerPool for Counted {
 #[test]
 fn a_worker_that_panics_gives_its_place_back() {
     let data = wide(60);
-    let sharding = Sharding::new(3)
-        .with_placement(Placement::Hash)
-        .with_block_shift(Some(0));
     let pool = Arc::new(Counted::default());
-    let shards = Shards::in_places(&data, sharding, 0, 2, Arc::<Counted>::clone(&pool));
+    let shards = Shards::in_places(&data, hashed(3), 0, 2, Arc::<Counted>::clone(&pool));
     *shards.wire.look.lock().unwrap() = Some(Arc::new(|all: &[(u32, ShardRequest)]| {
         let is_part = std::thread::current().name() == Some("jindou-part");
         assert!(

@@ -1,10 +1,9 @@
 //! Rows are sent to the shard with the list of a heavy key, since requesting the list costs more.
 
-use super::Shards;
+use super::{Shards, hashed};
 use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{CollectSink, ExecOptions, ShardMode};
 use jindou_model::Direction;
-use jindou_store::shard::{Placement, Sharding};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,8 +49,7 @@ fn data() -> Vec<Quad> {
 #[test]
 fn rows_go_to_the_list_of_a_heavy_key() {
     let data = data();
-    let sharding = Sharding::new(3).with_placement(Placement::Hash);
-    let shards = Shards::new(&data, sharding.with_block_shift(Some(0)), 1, 2);
+    let shards = Shards::new(&data, hashed(3), 1, 2);
     let hub = shards.snapshot.lookup(b"<http://e/hub").unwrap().0;
     let asked = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&asked);

@@ -12,21 +12,22 @@ mod top;
 mod top_costs;
 
 use crate::edits::Edits;
+use crate::support::{answer_of, sharding};
 use jindou_cluster::shards::{
     InProcessShards, Reply, ShardClient, ShardRequest, post, snapshot_at_shard, snapshot_of_shard,
 };
 use jindou_cluster::testing::near_of_terms;
 use jindou_engine::{
     CollectSink, ExecOptions, Execution, ExecutionOutcome, ExecutorChoice, Hub, LocalShards,
-    QueryTerms, ShardMode, Sink, Spawned, TermDecoder, WorkerPool,
+    QueryTerms, ShardMode, Sink, Spawned, WorkerPool,
 };
 use jindou_graph::Graph;
 use jindou_graph::shard::{Far, Posts};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
-use jindou_plan::{Form, Plan, PlanOptions};
+use jindou_plan::{Plan, PlanOptions};
 use jindou_store::shard::{Placement, Sharding};
 use jindou_store::{Base, Snapshot, testing};
-use jindou_testing::{Answer, Rng, Stopwatch, answer, quads, query};
+use jindou_testing::{Answer, Rng, Stopwatch, answer, from_environment, quads, query};
 use oxrdf::Quad;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -184,6 +185,20 @@ impl Shards {
         sink: &mut dyn Sink,
     ) -> Result<ExecutionOutcome> {
         let snapshot = self.snapshot.for_new_query();
+        let ran = self.stream(&snapshot, plan, mode, options, &QueryTerms::new(), sink)?;
+        snapshot.check_shards()?;
+        Ok(ran)
+    }
+
+    fn stream(
+        &self,
+        snapshot: &Snapshot,
+        plan: &Plan,
+        mode: ShardMode,
+        options: &ExecOptions,
+        terms: &QueryTerms,
+        sink: &mut dyn Sink,
+    ) -> Result<ExecutionOutcome> {
         snapshot.begin(&options.cancel);
         let options = ExecOptions {
             cancel: options.cancel.clone().watching(snapshot.watch()),
@@ -191,14 +206,12 @@ impl Shards {
         };
         let execution = Execution {
             plan,
-            snapshot: &*snapshot,
+            snapshot,
             options: &options,
-            terms: &QueryTerms::new(),
+            terms,
             executor: &ExecutorChoice::Shards(Arc::new(self.hub.executor(mode))),
         };
-        let ran = execution.stream(sink)?;
-        snapshot.check_shards()?;
-        Ok(ran)
+        execution.stream(sink)
     }
 
     fn answer(
@@ -208,34 +221,18 @@ impl Shards {
         options: &ExecOptions,
     ) -> Result<(Answer, ExecutionOutcome)> {
         let plan = self.plan(text);
-        let mut sink = CollectSink::default();
+        let (terms, mut sink) = (QueryTerms::new(), CollectSink::default());
         let snapshot = self.snapshot.for_new_query();
-        snapshot.begin(&options.cancel);
-        let watched = ExecOptions {
-            cancel: options.cancel.clone().watching(snapshot.watch()),
-            ..options.clone()
-        };
-        let terms = QueryTerms::new();
-        let execution = Execution {
-            plan: &plan,
-            snapshot: &*snapshot,
-            options: &watched,
-            terms: &terms,
-            executor: &ExecutorChoice::Shards(Arc::new(self.hub.executor(mode))),
-        };
-        let ran = execution.stream(&mut sink)?;
-        if plan.form == Form::Ask {
-            snapshot.check_shards()?;
-            return Ok((Answer::Boolean(sink.rows > 0), ran));
-        }
-        let mut decoder = TermDecoder::new(&*snapshot, &terms);
-        let mut rows = Vec::with_capacity(sink.rows);
-        for row in sink.rows() {
-            let row = row.iter().map(|&id| decoder.term(id));
-            rows.push(row.collect::<Result<_>>()?);
-        }
+        let ran = self.stream(&snapshot, &plan, mode, options, &terms, &mut sink)?;
+        let answer = answer_of(&plan.form, &*snapshot, &terms, &sink)?;
         snapshot.check_shards()?;
-        Ok((Answer::Rows(vec![], rows), ran))
+        Ok((answer, ran))
+    }
+
+    /// The answer of a query whose rows are sent to their data.
+    fn forked(&self, text: &str) -> (Answer, ExecutionOutcome) {
+        let answer = self.answer(text, ShardMode::Fork, &ExecOptions::default());
+        answer.unwrap_or_else(|e| panic!("{text}: {e}"))
     }
 
     /// Waits until all parts have ended and released their memory.
@@ -252,13 +249,14 @@ impl Shards {
 }
 
 fn cut(rng: &mut Rng) -> (Sharding, u32) {
-    let shards = [2, 3, 6, 12][rng.below(4)];
-    let placement = [Placement::Range, Placement::Hash][rng.below(2)];
-    let shift = [Some(0), None, Some(1), Some(4)][rng.below(4)];
-    let sharding = Sharding::new(shards)
-        .with_placement(placement)
-        .with_block_shift(shift);
-    (sharding, rng.below(shards as usize) as u32)
+    sharding(rng, [Some(0), None, Some(1), Some(4)])
+}
+
+/// Shards by hash, with blocks that are as small as possible.
+fn hashed(shards: u32) -> Sharding {
+    Sharding::new(shards)
+        .with_placement(Placement::Hash)
+        .with_block_shift(Some(0))
 }
 
 const MODES: [ShardMode; 3] = [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace];
@@ -312,10 +310,7 @@ fn random(seeds: std::ops::Range<u64>, queries: usize, edited: bool) -> [usize; 
 
 #[test]
 fn random_queries_over_shards() {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let seed = seed.unwrap_or(1u64);
+    let seed = from_environment("JINDOU_SEED", 1);
     let found = random(seed..seed + 20, 20, false);
     println!("answers, run in parts, with rows that were sent: {found:?}");
     assert!(
@@ -349,10 +344,7 @@ fn many_random_queries_over_changed_shards() {
 }
 
 fn many_random_queries(edited: bool) {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let seed = seed.unwrap_or(1000u64);
+    let seed = from_environment("JINDOU_SEED", 1000);
     let found = random(seed..seed + 500, 25, edited);
     println!("answers, run in parts, with rows that were sent: {found:?}");
     assert!(
@@ -394,8 +386,7 @@ const FAR: &str = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?c :p ?
 
 fn wide_shards(shards: u32) -> (Vec<Quad>, Shards) {
     let data = wide(300);
-    let sharding = Sharding::new(shards).with_placement(Placement::Hash);
-    let shards = Shards::new(&data, sharding.with_block_shift(Some(0)), 1, 2);
+    let shards = Shards::new(&data, hashed(shards), 1, 2);
     (data, shards)
 }
 
@@ -437,9 +428,7 @@ fn a_message_that_fails_fails_the_query() {
         }
     }
     assert!(failures > 10, "{failures} failures");
-    let (got, _) = shards
-        .answer(text, ShardMode::Fork, &ExecOptions::default())
-        .unwrap();
+    let (got, _) = shards.forked(text);
     assert_eq!(got.bag(), want);
 }
 
@@ -537,8 +526,7 @@ fn queries_end_when_they_are_told_to() {
 #[test]
 fn memory_is_limited_at_every_shard() {
     let data = wide(3000);
-    let sharding = Sharding::new(3).with_placement(Placement::Hash);
-    let shards = Shards::new(&data, sharding.with_block_shift(Some(0)), 0, 2);
+    let shards = Shards::new(&data, hashed(3), 0, 2);
     let plan = shards.plan(FAR);
     let (mut refused, mut done) = (0, 0);
     for kib in [16, 64, 256, 1024, 65_536] {
@@ -573,9 +561,7 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
         };
         lines.filter_map(of).sum()
     };
-    let (got, all) = shards
-        .answer(FAR, ShardMode::Fork, &ExecOptions::default())
-        .unwrap();
+    let (got, all) = shards.forked(FAR);
     assert_eq!(got.bag(), answer(&data, FAR).unwrap().bag());
     let grouped = |what: &str| {
         format!(
@@ -592,9 +578,7 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
     ];
     let texts = groups.iter().map(String::as_str);
     for text in [count, distinct].into_iter().chain(texts) {
-        let (got, ran) = shards
-            .answer(text, ShardMode::Fork, &ExecOptions::default())
-            .unwrap();
+        let (got, ran) = shards.forked(text);
         assert_eq!(got.bag(), answer(&data, text).unwrap().bag(), "{text}");
         assert!(
             bytes(&ran) < bytes(&all),
@@ -631,8 +615,6 @@ fn messages_of_strangers_do_no_harm() {
         let bytes: Vec<u8> = (0..length).map(|_| rng.below(256) as u8).collect();
         let _ = shards.hub.take(rng.below(4) as u32, &bytes);
     }
-    let (got, _) = shards
-        .answer(FAR, ShardMode::Fork, &ExecOptions::default())
-        .unwrap();
+    let (got, _) = shards.forked(FAR);
     assert!(!got.bag().is_empty());
 }

@@ -6,7 +6,7 @@ use jindou_model::{CancelToken, Error, MemoryBudget};
 use jindou_plan::wire::{is_exploration, is_sendable, put_steps, steps};
 use jindou_plan::{Operator, PlanOptions, Step, Weight};
 use jindou_store::shard::Sharding;
-use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
+use jindou_store::{Changes, Snapshot, testing};
 use jindou_testing::{Rng, Stopwatch, quads, query};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -56,14 +56,7 @@ fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
         let plain = Snapshot::of_base(base);
         let mut changes = Changes::new();
         for (i, quad) in data.iter().enumerate() {
-            let terms = testing::canonical(quad);
-            let [s, p, o, g] = terms.each_ref().map(|b| ChangeTerm::Bytes(b));
-            let g = (!terms[3].is_empty()).then_some(g);
-            if i % 5 == 0 {
-                changes.remove(s, p, o, g);
-            } else {
-                changes.insert(s, p, o, g);
-            }
+            testing::edit(&mut changes, &testing::canonical(quad), i % 5 != 0);
         }
         let edited = plain.apply(&changes, 1).unwrap().snapshot;
         let (_shards, sharded) = jindou_cluster::testing::shards_of(&data, Sharding::new(3), 1);

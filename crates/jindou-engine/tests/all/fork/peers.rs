@@ -1,12 +1,11 @@
 //! Servers that send invalid messages, many queries on few places, and starts of every size.
 
 use super::faults::{run, some_shards, tag, within};
-use super::{MODES, Shards, wide};
+use super::{MODES, Shards, hashed, wide};
 use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{ExecOptions, Main, ShardMode, Sink, WorkerPool};
 use jindou_graph::shard::Posts;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_store::shard::{Placement, Sharding};
 use jindou_testing::{Rng, Stopwatch, answer, quads, query};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::cell::Cell;
@@ -263,10 +262,7 @@ fn queries_share_one_place() {
         free: Mutex::new(1),
         wake: Condvar::new(),
     });
-    let sharding = Sharding::new(6)
-        .with_placement(Placement::Hash)
-        .with_block_shift(Some(0));
-    let shards = Shards::in_places(&data, sharding, 2, 2, Arc::<Places>::clone(&pool));
+    let shards = Shards::in_places(&data, hashed(6), 2, 2, Arc::<Places>::clone(&pool));
     let asked: Vec<_> = (0..60)
         .filter_map(|_| {
             let q = query(&mut rng, &data);

@@ -1,11 +1,11 @@
 //! Intersections of lists of other shards, some of which are sent as runs of consecutive ids.
 
-use super::{MODES, Shards, cut};
+use super::{MODES, Shards, cut, hashed};
 use jindou_cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_engine::{CollectSink, ExecOptions, Execution, ExecutorChoice, QueryTerms, ShardMode};
 use jindou_graph::shard::{EVERYTHING, Sharded};
 use jindou_model::{CancelToken, Direction};
-use jindou_store::shard::{Placement, Sharding};
+use jindou_store::shard::Sharding;
 use jindou_testing::Rng;
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
@@ -176,9 +176,7 @@ fn no_list_but_the_first_is_longer_than_was_asked_for() {
         part: (0..10).map(|d| (d, 0)).collect(),
         degree: Edges::new(),
     };
-    let sharding = Sharding::new(2).with_placement(Placement::Hash);
-    let sharding = sharding.with_block_shift(Some(0));
-    let shards = Shards::new(&data.quads(&GraphName::DefaultGraph), sharding, 1, 1);
+    let shards = Shards::new(&data.quads(&GraphName::DefaultGraph), hashed(2), 1, 1);
     let id = |name: &str| shards.snapshot.lookup(name.as_bytes()).unwrap();
     let member = shards
         .snapshot

@@ -1,18 +1,15 @@
 //! ORDER BY with LIMIT over shards, which do not send rows that cannot be among the first ones. Compares the rows with
 //! those of the same data in one store, and checks how many rows are sent.
 
-use super::{MODES, Shards, cut};
-use jindou_engine::{
-    CollectSink, ExecOptions, Execution, ExecutionOutcome, ExecutorChoice, QueryTerms, ShardMode,
-    TermDecoder,
-};
+use super::{MODES, Shards, cut, hashed};
+use crate::support::run;
+use jindou_engine::{ExecOptions, ExecutionOutcome, ShardMode};
 use jindou_graph::shard::Posts;
 use jindou_model::{Error, MemoryBudget, term};
 use jindou_plan::wire::put_steps;
 use jindou_plan::{Operator, PlanOptions, Walk};
-use jindou_store::shard::{Placement, Sharding};
 use jindou_store::{Base, Snapshot, testing};
-use jindou_testing::{Answer, Rng, answer};
+use jindou_testing::{Answer, Rng, answer, from_environment};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, Quad, Term};
 use std::collections::HashMap;
@@ -106,18 +103,10 @@ impl One {
         let snapshot = Snapshot::of_base(Arc::clone(&self.base));
         let query = jindou_plan::parse(text).unwrap();
         let plan = jindou_plan::plan(&query, &snapshot, &PlanOptions::default()).unwrap();
-        let (mut sink, terms) = (CollectSink::default(), QueryTerms::new());
-        let execution = Execution {
-            plan: &plan,
-            snapshot: &snapshot,
-            options: &ExecOptions::default(),
-            terms: &terms,
-            executor: &ExecutorChoice::Here,
+        let Answer::Rows(_, rows) = run(&snapshot, &plan, &ExecOptions::default()).unwrap() else {
+            panic!("{text}")
         };
-        execution.stream(&mut sink).unwrap();
-        let mut decoder = TermDecoder::new(&snapshot, &terms);
-        let row = |row: &[u32]| row.iter().map(|&id| decoder.term(id).unwrap()).collect();
-        sink.rows().map(row).collect()
+        rows
     }
 
     /// True if ORDER BY does not sort one of the two terms before the other.
@@ -286,10 +275,7 @@ fn random(seeds: std::ops::Range<u64>, queries: usize) -> [usize; 2] {
 
 #[test]
 fn the_first_rows_over_shards_are_those_of_one_store() {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let seed = seed.unwrap_or(1u64);
+    let seed = from_environment("JINDOU_SEED", 1);
     let found = random(seed..seed + 15, 16);
     println!("answers, with rows that were held back: {found:?}");
     assert!(found[0] == 15 * 16 * 2 && found[1] > 20, "{found:?}");
@@ -299,10 +285,7 @@ fn the_first_rows_over_shards_are_those_of_one_store() {
 #[test]
 #[ignore = "long: 10,000 random queries"]
 fn the_first_rows_of_many_random_queries() {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let seed = seed.unwrap_or(5000u64);
+    let seed = from_environment("JINDOU_SEED", 5000);
     let found = random(seed..seed + 250, 20);
     println!("answers, with rows that were held back: {found:?}");
     assert!(found[0] == 250 * 20 * 2 && found[1] > 500, "{found:?}");
@@ -333,10 +316,7 @@ const THREADS: usize = 2;
 const WAYS: &str = "PREFIX : <http://e/> SELECT ?x ?a { ?a :p ?b . ?b :p ?c . ?c :v ?x }";
 
 fn ways_shards(nodes: usize, shards: u32) -> Shards {
-    let sharding = Sharding::new(shards)
-        .with_placement(Placement::Hash)
-        .with_block_shift(Some(0));
-    Shards::new(&ways(nodes), sharding, 1, THREADS)
+    Shards::new(&ways(nodes), hashed(shards), 1, THREADS)
 }
 
 /// Sum of the numbers before a word in the profile's lines of all shards.
@@ -359,9 +339,7 @@ fn few_of_many_rows_are_given() {
     let rows = (NODES * EDGES * EDGES) as u64;
     for (k, way) in [(10, "?x"), (10, "DESC(?x)"), (100, "?x")] {
         let text = format!("{WAYS} ORDER BY {way} LIMIT {} OFFSET 5", k - 5);
-        let (got, ran) = shards
-            .answer(&text, ShardMode::Fork, &ExecOptions::default())
-            .unwrap();
+        let (got, ran) = shards.forked(&text);
         let Answer::Rows(_, got) = got else { panic!() };
         // Each value occurs in this many rows.
         let value = |place: usize| match way {
@@ -398,9 +376,7 @@ fn all_rows_are_given_where_all_are_shown() {
     let rows = 400 * EDGES * EDGES;
     for limit in ["", " LIMIT 10000", " LIMIT 100000"] {
         let text = format!("{WAYS} ORDER BY ?x{limit}");
-        let (got, ran) = shards
-            .answer(&text, ShardMode::Fork, &ExecOptions::default())
-            .unwrap();
+        let (got, ran) = shards.forked(&text);
         assert_eq!(got.bag().len(), rows);
         assert_eq!(held(&ran), 0);
         assert_eq!(sum(&ran, " rounds"), 0, "{}", ran.details);

@@ -167,9 +167,6 @@ fn random_trees_agree_with_the_model() {
 #[test]
 #[ignore = "long: 60,000 trees"]
 fn many_random_trees_agree_with_the_model() {
-    let seed: u64 = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1_000_000);
+    let seed = jindou_testing::from_environment("JINDOU_SEED", 1_000_000);
     many(seed, seed + 60_000);
 }

@@ -4,10 +4,12 @@
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_graph::Graph;
 use jindou_model::{Error, term};
-use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
+use jindou_plan::{Form, Plan, PlanOptions, Weight, parse, plan};
+use jindou_store::shard::{Placement, Sharding};
 use jindou_store::testing::changed;
 use jindou_store::testing::store_of_terms;
 use jindou_store::{Base, Snapshot};
+use jindou_testing::Answer;
 use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use spareval::QueryResults;
 use std::collections::{BTreeMap, BTreeSet};
@@ -546,11 +548,55 @@ pub fn answer(world: &World, plan: &Plan, options: &ExecOptions) -> Result<Vec<R
     let mut sink = CollectSink::default();
     let profile = execute_streaming(plan, &*world.graph, options, &terms, &mut sink)?;
     assert_eq!(profile.rows as usize, sink.rows);
-    let mut decoder = TermDecoder::new(&*world.graph, &terms);
-    Ok(sink
-        .rows()
-        .map(|r| r.iter().map(|&id| decoder.term(id).unwrap()).collect())
-        .collect())
+    rows(&*world.graph, &terms, &sink)
+}
+
+/// The terms of collected rows.
+pub fn rows(graph: &dyn Graph, terms: &QueryTerms, sink: &CollectSink) -> Result<Vec<Row>, Error> {
+    let mut decoder = TermDecoder::new(graph, terms);
+    let row = |row: &[u32]| {
+        let terms = row.iter().map(|&id| decoder.term(id));
+        terms.collect::<Result<Row, Error>>()
+    };
+    sink.rows().map(row).collect()
+}
+
+/// Collected rows as the answer of a query of this form.
+pub fn answer_of(
+    form: &Form,
+    graph: &dyn Graph,
+    terms: &QueryTerms,
+    sink: &CollectSink,
+) -> Result<Answer, Error> {
+    match form {
+        Form::Ask => Ok(Answer::Boolean(sink.rows > 0)),
+        _ => Ok(Answer::Rows(vec![], rows(graph, terms, sink)?)),
+    }
+}
+
+/// Runs a plan on the CPU.
+pub fn run(graph: &dyn Graph, plan: &Plan, options: &ExecOptions) -> Result<Answer, Error> {
+    let (terms, mut sink) = (QueryTerms::new(), CollectSink::default());
+    execute_streaming(plan, graph, options, &terms, &mut sink)?;
+    answer_of(&plan.form, graph, &terms, &sink)
+}
+
+/// A random placement over several shards with one of these block sizes, and one of the shards.
+pub fn sharding(rng: &mut jindou_testing::Rng, shifts: [Option<u32>; 4]) -> (Sharding, u32) {
+    let shards = [2, 3, 6, 12][rng.below(4)];
+    let placement = [Placement::Range, Placement::Hash][rng.below(2)];
+    let sharding = Sharding::new(shards)
+        .with_placement(placement)
+        .with_block_shift(shifts[rng.below(4)]);
+    (sharding, rng.below(shards as usize) as u32)
+}
+
+/// Default options, but for the number of threads.
+pub fn with_threads(threads: usize) -> ExecOptions {
+    ExecOptions {
+        threads,
+        ..ExecOptions::default()
+    }
 }
 
 /// The ways to run a plan: on one thread with tiny batches, and as a heavy plan on three threads.

@@ -42,7 +42,7 @@ proptest! {
         twice.extend_from_slice(&bytes);
         let mut from = &twice[..];
         for _ in 0..2 {
-            prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
+            prop_assert_eq!(decode_part(&mut from).unwrap(), (number, RecordPart::Quads(net.clone())));
         }
         prop_assert!(from.is_empty());
         // The time after the parts is skipped, and is not itself a part.
@@ -107,9 +107,9 @@ proptest! {
             let at = at.index(bad.len());
             bad[at] = b;
         }
-        let _ = decode(&mut &bad[..]);
+        let _ = decode_part(&mut &bad[..]);
         let _ = (committed_at(&bad), parts(&bad).count());
         let cut = cut.index(bytes.len());
-        prop_assert!(decode(&mut &bytes[..cut]).is_err());
+        prop_assert!(decode_part(&mut &bytes[..cut]).is_err());
     }
 }
