@@ -321,30 +321,16 @@ impl Database {
     #[doc(hidden)]
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
-        let opened = OpenedStore {
-            shards: None,
-            hub: None,
-            writer: Writer::new(snapshot, Ok(journal)),
-            recovery: None,
-            disk: None,
-            reader: None,
-            trust: VerificationHandle(Arc::default()),
-        };
+        let trust = VerificationHandle(Arc::default());
+        let opened = OpenedStore::new(Writer::new(snapshot, Ok(journal)), trust);
         Self::over(opened, Runtime::default())
     }
 
     /// A read-only database over a snapshot of another database.
     pub(crate) fn to_read(snapshot: Snapshot, runtime: Runtime) -> Self {
         let why = "this is the state of an open transaction, which only the transaction can change";
-        let opened = OpenedStore {
-            shards: None,
-            hub: None,
-            writer: Writer::new(snapshot, Err(why.into())),
-            recovery: None,
-            disk: None,
-            reader: None,
-            trust: VerificationHandle(Arc::default()),
-        };
+        let trust = VerificationHandle(Arc::default());
+        let opened = OpenedStore::new(Writer::new(snapshot, Err(why.into())), trust);
         Self::over(opened, runtime)
     }
 

@@ -52,11 +52,7 @@ impl Store {
     /// When the load fails.
     #[must_use]
     pub fn of_trig(text: &str) -> Self {
-        let sources = Sources::builder()
-            .text("test.trig", text.as_bytes().to_vec(), Format::TriG)
-            .build()
-            .expect("sources");
-        Self::load(&sources)
+        Self::load(&source(text, Format::TriG))
     }
 
     /// Loads files.
@@ -71,6 +67,16 @@ impl Store {
         }
         Self::load(&builder.build().expect("sources"))
     }
+}
+
+/// A source with the quads of a text.
+///
+/// # Panics
+/// When the source cannot be made.
+#[must_use]
+pub fn source(text: &str, format: Format) -> Sources {
+    let builder = Sources::builder().text("test", text.as_bytes(), format);
+    builder.build().expect("a source")
 }
 
 /// A source without quads.
@@ -103,10 +109,8 @@ pub fn load_nquads_cut(dir: &Path, nquads: &str, sharding: Option<Sharding>) -> 
     if nquads.is_empty() {
         Database::load(dir, &Nothing, &options, &progress)?;
     } else {
-        let sources = Sources::builder()
-            .text("test.nq", nquads.as_bytes().to_vec(), Format::NQuads)
-            .build()?;
-        Database::load(dir, &sources, &options, &progress)?;
+        let source = source(nquads, Format::NQuads);
+        Database::load(dir, &source, &options, &progress)?;
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ pub async fn check_objects(bucket: Bucket) {
             .await;
         assert_eq!(again, Put::Exists);
     }
-    // Listings ignore a name that is none of ours, and a group of another epoch.
+    // Listings ignore an unknown name, and a group of another epoch.
     bucket.replace("log/other", Bytes::new()).await.unwrap();
     bucket
         .replace(&Name::Group(9).text(8), Bytes::new())

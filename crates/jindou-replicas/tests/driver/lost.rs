@@ -6,6 +6,7 @@ use jindou_replicas::{
     Base, Beginning, Bucket, Consistency, Group, Handle, Limits, Name, NoPeers, Options, Outcome,
     Report, RequestKey, Settings, start,
 };
+use jindou_testing::{copy_folder, files_below};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,18 +125,6 @@ async fn until(mut holds: impl FnMut() -> bool) {
     panic!("it never holds");
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let place = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &place),
-            false => drop(std::fs::copy(entry.path(), place).unwrap()),
-        }
-    }
-}
-
 /// The local folder of a server that has ended after this group.
 fn saved(log: &Path, number: u64, state: State) -> Tiny {
     let bytes = std::fs::read(log.join(Name::Group(number).text(EPOCH))).unwrap();
@@ -195,7 +184,7 @@ impl Harm {
 async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Start) -> Seen {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
-    copy(template.folder.path(), &log);
+    copy_folder(template.folder.path(), &log);
     let states = &template.states;
     let tiny = match kind {
         Start::Empty | Start::Running => Tiny::default(),
@@ -279,17 +268,9 @@ fn unreported(server: &Server, lost: &[String], harm: Harm, kind: Start) -> Opti
 
 /// The objects of a folder of a log, and of the folders in it.
 fn objects(log: &Path, folder: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let entries = std::fs::read_dir(log.join(folder));
-    for entry in entries.into_iter().flatten().flatten() {
-        let name = format!("{folder}/{}", entry.file_name().to_str().unwrap());
-        match entry.file_type().unwrap().is_dir() {
-            true => names.extend(objects(log, &name)),
-            false => names.push(name),
-        }
-    }
-    names.sort_unstable();
-    names
+    let files = files_below(&log.join(folder)).into_iter();
+    let name = |path: PathBuf| path.strip_prefix(log).unwrap().to_str().unwrap().to_owned();
+    files.map(name).collect()
 }
 
 impl Server {

@@ -1,7 +1,7 @@
 //! Connections over TCP: delivery of messages, and when connections end.
 
 use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
-use crate::raw::{Identity, Relay, VERSION, accept, closes, dial, greeted, greeting};
+use crate::raw::{Identity, Relay, VERSION, accept, closes, greet, greeted, greeting};
 use jindou_replicas::{FromPeer, Group, Message, Outcome, Peers, Record, RequestKey, Writer, now};
 use jindou_testing::Stopwatch;
 use std::sync::Arc;
@@ -291,12 +291,8 @@ async fn two_connections_of_a_pair() {
         .unwrap();
     first.flush().await.unwrap();
     sleep(Duration::from_millis(200)).await;
-    let mut second = dial(a.address(), Some(&known)).await.unwrap();
-    second
-        .write_all(&greeting(VERSION, "known", "a"))
-        .await
-        .unwrap();
-    assert_eq!(greeted(&mut second).await.unwrap(), (VERSION, 1));
+    let (mut second, answer) = greet(a.address(), &known, "a").await;
+    assert_eq!(answer, 1);
     assert!(closes(&mut second, SOON).await);
     a.send("known", Message::Acknowledged(258));
     let mut frame = [0; 13];
@@ -308,12 +304,8 @@ async fn two_connections_of_a_pair() {
         .set_servers(&[z.entry.clone(), known.entry("known", &[])]);
     let mut streams = Vec::new();
     for _ in 0..2 {
-        let mut stream = dial(z.address(), Some(&known)).await.unwrap();
-        stream
-            .write_all(&greeting(VERSION, "known", "z"))
-            .await
-            .unwrap();
-        assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
+        let (stream, answer) = greet(z.address(), &known, "z").await;
+        assert_eq!(answer, 0);
         streams.push(stream);
     }
     assert!(closes(&mut streams[0], Duration::from_secs(1)).await);

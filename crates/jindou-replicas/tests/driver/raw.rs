@@ -156,6 +156,16 @@ pub async fn greeted(stream: &mut (impl AsyncReadExt + Unpin)) -> io::Result<(u3
     Ok((version, rest[0]))
 }
 
+/// Dials as the server `known`, and greets the server `to`; gives its answer, too.
+pub async fn greet(address: &str, known: &Identity, to: &str) -> (Dialled, u8) {
+    let mut stream = dial(address, Some(known)).await.unwrap();
+    let greeting = greeting(VERSION, "known", to);
+    stream.write_all(&greeting).await.unwrap();
+    let (version, answer) = greeted(&mut stream).await.unwrap();
+    assert_eq!(version, VERSION);
+    (stream, answer)
+}
+
 /// True if the peer closes within this time, whatever it sends until then.
 pub async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> bool {
     let watch = Stopwatch::start();

@@ -206,10 +206,7 @@ async fn three_servers() {
         return;
     };
     let world = World::far(&gateway.bucket(), gateway.bucket(), 1, settings());
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, index == 2).await);
-    }
+    let servers = world.new_servers([false, false, true]).await;
     let clients = world.clients(8, 3);
     seconds(6.0).await;
     let sums = world.finish(clients, &servers).await;
@@ -226,10 +223,7 @@ async fn the_bucket_dies_and_comes_back() {
         return;
     };
     let world = World::far(&gateway.bucket(), gateway.bucket(), 2, settings());
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, index == 2).await);
-    }
+    let servers = world.new_servers([false, false, true]).await;
     let clients = world.clients(6, 3);
     for _ in 0..2 {
         seconds(1.5).await;
@@ -261,10 +255,8 @@ async fn bad_network(seed: u64) {
     world.always_bad.store(true, Ordering::SeqCst);
     relay.delay.store(20, Ordering::SeqCst);
     relay.bad.store(100, Ordering::SeqCst);
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, (seed >> index) & 1 == 0).await);
-    }
+    let empty = [0, 1, 2].map(|index| (seed >> index) & 1 == 0);
+    let mut servers = world.new_servers(empty).await;
     let clients = world.clients(6, 3);
     for round in 0..3 {
         seconds(1.0).await;
@@ -475,7 +467,7 @@ async fn commits() {
             jindou_replicas::Settings::default(),
         );
         let server = world.new_server(0, true).await;
-        let (running, _) = server.running.as_ref().unwrap();
+        let running = server.process();
         for clients in [1_u128, 64] {
             let before = world.faulty.kinds.lock().unwrap().get("PUT").copied();
             let end = Instant::now() + Duration::from_secs(8);

@@ -3,11 +3,11 @@
 use crate::faulty::Faulty;
 use crate::store::LOADED;
 use crate::store::Tiny;
-use crate::world::{Server, Way, World, limits};
-use jindou_replicas::simulate::{EPOCH, fingerprint};
+use crate::world::{Server, Way, World, limits, request};
+use jindou_replicas::simulate::EPOCH;
 use jindou_replicas::{
     Beginning, Bucket, Consistency, Hub, Message, Name, NoPeers, Options, Outcome, Peers, Report,
-    Request, RequestKey, ServerEntry, ServerName, Settings, Stopped, Unready, start,
+    RequestKey, ServerEntry, ServerName, Settings, Stopped, Unready, start,
 };
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
@@ -37,14 +37,19 @@ fn directory() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
     (folder, store.unwrap())
 }
 
+fn no_peer_is_reported(servers: &[Server]) {
+    for server in servers {
+        let reports = server.process().store.reports.lock().unwrap();
+        let about_peers = |report: &Report| matches!(report, Report::Peer(_));
+        assert!(!reports.iter().any(about_peers), "{reports:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_servers_over_a_directory() {
     let (folder, store) = directory();
     let world = World::new(store, Some(folder.path()), true, 1, settings());
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, index == 2).await);
-    }
+    let servers = world.new_servers([false, false, true]).await;
     let clients = world.clients(8, 3);
     seconds(6.0).await;
     let sums = world.finish(clients, &servers).await;
@@ -62,10 +67,7 @@ async fn three_servers_over_a_directory() {
 async fn three_servers_over_tcp() {
     let (folder, store) = directory();
     let world = World::with(store, Some(folder.path()), Way::Net, 1, settings());
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, index == 2).await);
-    }
+    let servers = world.new_servers([false, false, true]).await;
     let clients = world.clients(8, 3);
     seconds(6.0).await;
     let sums = world.finish(clients, &servers).await;
@@ -74,23 +76,13 @@ async fn three_servers_over_tcp() {
         sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
         "{sums:?}"
     );
-    for server in &servers {
-        let (running, _) = server.running.as_ref().unwrap();
-        let reports = running.store.reports.lock().unwrap();
-        assert!(
-            !reports.iter().any(|r| matches!(r, Report::Peer(_))),
-            "{reports:?}"
-        );
-    }
+    no_peer_is_reported(&servers);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_only_know_the_bucket() {
     let world = World::new(Arc::new(InMemory::new()), None, false, 2, settings());
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, true).await);
-    }
+    let servers = world.new_servers([true; 3]).await;
     let clients = world.clients(6, 3);
     seconds(7.0).await;
     let sums = world.finish(clients, &servers).await;
@@ -159,20 +151,13 @@ async fn queries_wait_until_the_other_servers_accept_this_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_updates_over_tcp() {
     let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 9, settings());
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, true).await);
-    }
+    let servers = world.new_servers([true; 3]).await;
     let clients = world.clients(3, 3);
     seconds(3.5).await;
     let large = async {
         for (number, server) in servers.iter().enumerate() {
-            let (running, _) = server.running.as_ref().unwrap();
-            let key = RequestKey(u128::MAX - 1 - number as u128);
-            let key = Request {
-                key,
-                fingerprint: fingerprint(key),
-            };
+            let running = server.process();
+            let key = request(u128::MAX - 1 - number as u128);
             let body: Vec<u8> = vec![number as u8; 32 << 20];
             let asked = running.handle.update(key, body.into());
             let outcome = tokio::time::timeout(Duration::from_secs(60), asked).await;
@@ -193,14 +178,7 @@ async fn large_updates_over_tcp() {
     let sums = world.finish(clients, &servers).await;
     eprintln!("{sums:?}");
     assert!(sums.calm > 20, "{sums:?}");
-    for server in &servers {
-        let (running, _) = server.running.as_ref().unwrap();
-        let reports = running.store.reports.lock().unwrap();
-        assert!(
-            !reports.iter().any(|r| matches!(r, Report::Peer(_))),
-            "{reports:?}"
-        );
-    }
+    no_peer_is_reported(&servers);
 }
 
 /// One request of eight fails, and servers are killed in the middle.
@@ -216,10 +194,8 @@ async fn weather(bad: u64, seed: u64, way: Way, over_folder: bool) {
         false => World::with(Arc::new(InMemory::new()), None, way, seed, settings()),
     };
     world.faulty.bad.store(bad, Ordering::SeqCst);
-    let mut servers = Vec::new();
-    for index in 0..3 {
-        servers.push(world.new_server(index, (seed >> index) & 1 == 0).await);
-    }
+    let empty = [0, 1, 2].map(|index| (seed >> index) & 1 == 0);
+    let mut servers = world.new_servers(empty).await;
     let clients = world.clients(6, 3);
     for round in 0..4 {
         seconds(0.5).await;
@@ -302,15 +278,12 @@ async fn an_empty_folder_is_filled() {
     };
     let (folder, store) = directory();
     let world = World::new(store, Some(folder.path()), true, 3, settings);
-    let mut servers = vec![
-        world.new_server(0, false).await,
-        world.new_server(1, false).await,
-    ];
+    let mut servers = world.new_servers([false; 2]).await;
     let clients = world.clients(4, 2);
     for _ in 0..4 {
         seconds(1.6).await;
         for server in &servers {
-            let (running, _) = server.running.as_ref().unwrap();
+            let running = server.process();
             running.handle.save().await.unwrap();
         }
     }
@@ -338,21 +311,14 @@ async fn an_empty_folder_is_filled() {
 async fn a_bucket_that_goes_away_and_comes_back() {
     let (folder, store) = directory();
     let world = World::new(store, Some(folder.path()), true, 4, settings());
-    let servers = vec![
-        world.new_server(0, true).await,
-        world.new_server(1, true).await,
-    ];
+    let servers = world.new_servers([true; 2]).await;
     let clients = world.clients(2, 2);
     seconds(0.5).await;
     world.faulty.away.store(true, Ordering::SeqCst);
     seconds(0.2).await;
     let groups = world.groups();
-    let (running, _) = servers[0].running.as_ref().unwrap();
-    let key = RequestKey(u128::MAX - 1);
-    let key = Request {
-        key,
-        fingerprint: fingerprint(key),
-    };
+    let running = servers[0].process();
+    let key = request(u128::MAX - 1);
     let asked = tokio::spawn({
         let handle = running.handle.clone();
         async move { handle.update(key, b"\0".as_slice().into()).await }
@@ -400,10 +366,7 @@ async fn a_bucket_that_goes_away_and_comes_back() {
 async fn a_bucket_that_cannot_be_written() {
     let (folder, store) = directory();
     let world = World::new(store, Some(folder.path()), true, 5, settings());
-    let servers = vec![
-        world.new_server(0, true).await,
-        world.new_server(1, true).await,
-    ];
+    let servers = world.new_servers([true; 2]).await;
     let clients = world.clients(2, 2);
     for kind in [ErrorKind::StorageFull, ErrorKind::PermissionDenied] {
         seconds(0.5).await;
@@ -430,12 +393,8 @@ async fn repeated_requests_after_a_start() {
     let world = World::new(Arc::new(InMemory::new()), None, false, 8, settings());
     let mut server = world.new_server(0, false).await;
     let ask = async |server: &Server| {
-        let (running, _) = server.running.as_ref().unwrap();
-        let key = RequestKey(u128::MAX - 1);
-        let key = Request {
-            key,
-            fingerprint: fingerprint(key),
-        };
+        let running = server.process();
+        let key = request(u128::MAX - 1);
         running.handle.update(key, b"\0".as_slice().into()).await
     };
     let first = ask(&server).await;
@@ -444,7 +403,7 @@ async fn repeated_requests_after_a_start() {
         "{first:?}"
     );
     world.update().await;
-    let (running, _) = server.running.as_ref().unwrap();
+    let running = server.process();
     assert_eq!(running.handle.save().await, Some(2));
     while world.bucket.bases(EPOCH).await.unwrap().last() != Some(&2) {
         seconds(0.05).await;
@@ -472,7 +431,7 @@ async fn repeated_requests_after_a_start() {
 async fn the_newest_saved_base_is_uploaded() {
     let world = World::new(Arc::new(InMemory::new()), None, false, 9, settings());
     let server = world.new_server(0, false).await;
-    let (running, _) = server.running.as_ref().unwrap();
+    let running = server.process();
     let save = async || {
         world.update().await;
         running.handle.save().await
@@ -508,15 +467,12 @@ async fn the_newest_saved_base_is_uploaded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_evaluation_holds_nothing_up() {
     let world = World::new(Arc::new(InMemory::new()), None, true, 6, settings());
-    let servers = vec![
-        world.new_server(0, true).await,
-        world.new_server(1, true).await,
-    ];
+    let servers = world.new_servers([true; 2]).await;
     for _ in 0..3 {
         world.update().await;
     }
-    let (running, _) = servers[0].running.as_ref().unwrap();
-    let (other, _) = servers[1].running.as_ref().unwrap();
+    let running = servers[0].process();
+    let other = servers[1].process();
     for store in [&running.store, &other.store] {
         *store.slow.lock().unwrap() = Duration::from_secs(4);
     }

@@ -1,7 +1,7 @@
 //! Connections over TCP from unknown, faulty and slow peers: which are refused, and how their cost is bounded.
 
 use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
-use crate::raw::{Identity, VERSION, accept, closes, dial, greeted, greeting, hash};
+use crate::raw::{Identity, VERSION, accept, closes, dial, greet, greeted, greeting, hash};
 use jindou_replicas::net::{Limits, listen};
 use jindou_replicas::{FromPeer, Message, Outcome, PeerProblem, Peers, RequestKey, ServerEntry};
 use jindou_testing::Stopwatch;
@@ -32,12 +32,8 @@ async fn strangers_are_refused() {
     assert_eq!(Some(hash(&shown[0])), a.entry.certificate);
     drop(stream);
     // A known peer with its own certificate and name is accepted.
-    let mut right = dial(&address, Some(&known)).await.unwrap();
-    right
-        .write_all(&greeting(VERSION, "known", "a"))
-        .await
-        .unwrap();
-    assert_eq!(greeted(&mut right).await.unwrap(), (VERSION, 0));
+    let (mut right, answer) = greet(&address, &known, "a").await;
+    assert_eq!(answer, 0);
     a.send("known", beat(1));
     assert!(!closes(&mut right, Duration::from_millis(300)).await);
     // Refused: the certificate of another peer, an unknown one, or none; the name of another peer, an unknown name, or
@@ -168,12 +164,8 @@ async fn wrong_frames_end_a_connection() {
         ),
     ];
     for (what, bytes) in wrong {
-        let mut stream = dial(&address, Some(&known)).await.unwrap();
-        stream
-            .write_all(&greeting(VERSION, "known", "a"))
-            .await
-            .unwrap();
-        assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0), "{what}");
+        let (mut stream, answer) = greet(&address, &known, "a").await;
+        assert_eq!(answer, 0, "{what}");
         let _ = stream.write_all(&bytes).await;
         let _ = stream.flush().await;
         assert!(
@@ -246,12 +238,8 @@ async fn slow_connections_are_closed() {
     assert!(closes(&mut stream, Duration::from_secs(2)).await);
     assert!(begun.elapsed() < SOON);
     // A known peer that stalls in the middle of a frame.
-    let mut stream = dial(&address, Some(&known)).await.unwrap();
-    stream
-        .write_all(&greeting(VERSION, "known", "a"))
-        .await
-        .unwrap();
-    assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
+    let (mut stream, answer) = greet(&address, &known, "a").await;
+    assert_eq!(answer, 0);
     stream.write_all(&[5, 0, 0, 0, 3]).await.unwrap();
     assert!(closes(&mut stream, Duration::from_secs(4)).await);
     assert!(matches!(a.next().await, FromPeer::Gone(name) if *name == *"known"));
@@ -421,12 +409,8 @@ async fn a_peer_that_does_not_read() {
     a.connections.set_servers(&entries);
     b.connections.set_servers(&entries);
     meet(&mut a, &mut b).await;
-    let mut stream = dial(a.address(), Some(&known)).await.unwrap();
-    stream
-        .write_all(&greeting(VERSION, "known", "a"))
-        .await
-        .unwrap();
-    assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
+    let (mut stream, answer) = greet(a.address(), &known, "a").await;
+    assert_eq!(answer, 0);
     let begun = Stopwatch::start();
     let mut gone = false;
     let mut number = 0;

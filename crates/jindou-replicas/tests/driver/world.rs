@@ -59,6 +59,20 @@ pub struct Server {
     pub running: Option<(Running, JoinHandle<Result<(), Stopped>>)>,
 }
 
+impl Server {
+    /// The process, which must run.
+    pub fn process(&self) -> &Running {
+        &self.running.as_ref().unwrap().0
+    }
+}
+
+/// A request with its fingerprint.
+pub fn request(key: u128) -> Request {
+    let key = RequestKey(key);
+    let fingerprint = fingerprint(key);
+    Request { key, fingerprint }
+}
+
 pub fn limits() -> Limits {
     Limits {
         request: Duration::from_secs(1),
@@ -236,6 +250,15 @@ impl World {
         server
     }
 
+    /// Servers, some of which begin with an empty folder.
+    pub async fn new_servers<const N: usize>(&self, empty: [bool; N]) -> Vec<Server> {
+        let mut servers = Vec::new();
+        for (index, empty) in empty.into_iter().enumerate() {
+            servers.push(self.new_server(index, empty).await);
+        }
+        servers
+    }
+
     /// Aborts the driver in the middle of whatever it does.
     pub async fn kill(&self, server: &mut Server) {
         self.servers.lock().unwrap()[server.index] = None;
@@ -260,11 +283,8 @@ impl World {
     /// attempts.
     pub async fn update(&self) {
         let number = self.keys.fetch_add(1, Ordering::SeqCst) + 1;
-        let key = RequestKey(number.into());
-        let request = Request {
-            key,
-            fingerprint: fingerprint(key),
-        };
+        let request = request(number.into());
+        let key = request.key;
         let body: Vec<u8> = match number % 37 {
             // An unknown register: refused.
             36 => vec![4],

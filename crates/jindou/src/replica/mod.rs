@@ -390,6 +390,15 @@ fn missing(group: u64) -> String {
     )
 }
 
+/// The threads that serve or read a log.
+fn log_threads() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("jindou-log")
+        .enable_all()
+        .build()
+}
+
 fn random() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let [a, b] = [0, 1].map(|n| RandomState::new().hash_one(n));
@@ -418,17 +427,12 @@ pub(crate) fn open(
         report: Arc::clone(&log.report),
         last_commit_time: AtomicU64::new(0),
     }));
-    let tokio = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("jindou-log")
-        .enable_all()
-        .build()
-        .map_err(|e| {
-            Error::limit(
-                jindou_model::Resource::Threads,
-                format!("no threads for the log: {e}"),
-            )
-        })?;
+    let tokio = log_threads().map_err(|e| {
+        Error::limit(
+            jindou_model::Resource::Threads,
+            format!("no threads for the log: {e}"),
+        )
+    })?;
     let hub = store.0.folder.hub();
     let shards = hub.is_some().then(|| (members, runtime.memory().clone()));
     let starting = start(store.clone(), log.clone(), shards, is_empty);
@@ -463,14 +467,10 @@ pub(crate) fn open(
         runtime: Some(tokio),
         ended: Arc::clone(&ended),
     };
+    let why = "changes go to the shared log".into();
     let opened = OpenedStore {
-        shards: None,
         hub,
-        writer: Writer::new(snapshot, Err("changes go to the shared log".into())),
-        recovery: None,
-        disk: None,
-        reader: None,
-        trust,
+        ..OpenedStore::new(Writer::new(snapshot, Err(why)), trust)
     };
     let changes_memory = options.changes_memory;
     let db = Database::over_sink(opened, Box::new(replica), runtime.clone(), changes_memory);

@@ -10,7 +10,7 @@ use super::application::LogFolder;
 use super::folder::Folder;
 use super::inspect::existing;
 use super::restore::restore;
-use super::{OpenOptions, fold_own_log};
+use super::{OpenOptions, fold_own_log, log_threads};
 use crate::backup::RestoreTo;
 use crate::runtime::Runtime;
 use jindou_model::{CancelToken, Error, Progress, Result};
@@ -134,12 +134,7 @@ pub fn repair(place: &str, how: Repair<'_>) -> Result<String> {
 }
 
 pub(super) fn threads() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("jindou-log")
-        .enable_all()
-        .build()
-        .map_err(|e| Error::Usage(format!("no threads to read the log: {e}")))
+    log_threads().map_err(|e| Error::Usage(format!("no threads to read the log: {e}")))
 }
 
 pub(super) fn failed(place: &str, failure: Failure) -> Error {

@@ -2,6 +2,7 @@
 
 use super::folder::IncomingFiles;
 use super::inspect::existing;
+use super::log_threads;
 use crate::backup::restore::{NewLog, put_in_place, refuse_occupied};
 use crate::backup::{RestoreReport, RestoreTo, time_text};
 use crate::create;
@@ -56,17 +57,12 @@ fn restore_into(
     refuse_occupied(dir)?;
     let building = Building::begin(dir, false)?;
     let new = building.dir().to_owned();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("jindou-log")
-        .enable_all()
-        .build()
-        .map_err(|e| {
-            Error::limit(
-                Resource::Threads,
-                format!("no threads to read the log: {e}"),
-            )
-        })?;
+    let runtime = log_threads().map_err(|e| {
+        Error::limit(
+            Resource::Threads,
+            format!("no threads to read the log: {e}"),
+        )
+    })?;
     let done = runtime.block_on(async {
         let read = async {
             let limits = Limits {

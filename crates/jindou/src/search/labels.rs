@@ -1,6 +1,6 @@
 //! The labels of given resources.
 
-use super::sight::LabelGraph;
+use super::sight::{LabelGraph, lookup_many};
 use super::{LONGEST_LABEL, Label, LabelOptions};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
@@ -24,17 +24,7 @@ pub(super) fn of_iris(
     let mut charge = Charge::new(Holder::Rest, memory);
     let bytes: usize = iris.iter().map(|iri| iri.len()).sum();
     charge.set((bytes + 64 * iris.len()) as u64)?;
-    let canonical: Vec<Vec<u8>> = iris
-        .iter()
-        .map(|iri| {
-            let mut canonical = Vec::with_capacity(iri.len() + 1);
-            term::push_iri(iri, &mut canonical);
-            canonical
-        })
-        .collect();
-    let terms: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
-    let mut ids = Vec::new();
-    Graph::vocabulary(sight.snapshot).lookup_many(&terms, &mut ids);
+    let ids = lookup_many(sight.snapshot, iris.iter().copied());
     of(sight, &ids, options, &mut charge)
 }
 

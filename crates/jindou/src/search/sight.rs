@@ -21,10 +21,26 @@ pub(super) struct LabelGraph<'a> {
     pub cancel: CancelToken,
 }
 
-pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
+fn canonical(iri: &str) -> Vec<u8> {
     let mut canonical = Vec::with_capacity(iri.len() + 1);
     term::push_iri(iri, &mut canonical);
-    snapshot.lookup(&canonical)
+    canonical
+}
+
+pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
+    snapshot.lookup(&canonical(iri))
+}
+
+/// Looks up IRIs; in a sharded store, in one round trip.
+pub(super) fn lookup_many<'i>(
+    snapshot: &Snapshot,
+    iris: impl Iterator<Item = &'i str>,
+) -> Vec<u32> {
+    let canonical: Vec<Vec<u8>> = iris.map(canonical).collect();
+    let terms: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
+    let mut ids = Vec::new();
+    Graph::vocabulary(snapshot).lookup_many(&terms, &mut ids);
+    ids
 }
 
 /// The ids of IRIs (`None` for unknown ones); in a sharded store, in one round trip.
@@ -32,18 +48,8 @@ pub(crate) fn ids_of<'i>(
     snapshot: &Snapshot,
     iris: impl Iterator<Item = &'i str>,
 ) -> Vec<Option<u32>> {
-    let canonical: Vec<Vec<u8>> = iris
-        .map(|iri| {
-            let mut canonical = Vec::with_capacity(iri.len() + 1);
-            term::push_iri(iri, &mut canonical);
-            canonical
-        })
-        .collect();
-    let terms: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
-    let mut ids = Vec::new();
-    Graph::vocabulary(snapshot).lookup_many(&terms, &mut ids);
     let known = |id: u32| (id != NO_VERTEX && id != 0).then_some(id);
-    ids.into_iter().map(known).collect()
+    lookup_many(snapshot, iris).into_iter().map(known).collect()
 }
 
 /// The predicate with this IRI. Sends no requests, since each shard has the terms of all predicates.
@@ -51,10 +57,8 @@ pub(super) fn predicate_of(snapshot: &Snapshot, iri: &str) -> Option<PredicateId
     let id = match snapshot.base().own_data() {
         None => id_of(snapshot, iri)?.0,
         Some(own) => {
-            let mut canonical = Vec::with_capacity(iri.len() + 1);
-            term::push_iri(iri, &mut canonical);
             let mut found = Vec::with_capacity(1);
-            own.lookup(&[canonical.as_slice()], &mut found);
+            own.lookup(&[canonical(iri).as_slice()], &mut found);
             found.pop()?
         }
     };

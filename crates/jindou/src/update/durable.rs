@@ -448,6 +448,21 @@ pub(crate) struct OpenedStore {
     pub hub: Option<Hub>,
 }
 
+impl OpenedStore {
+    /// A store without shards that has only a writer.
+    pub fn new(writer: Writer, trust: VerificationHandle) -> Self {
+        Self {
+            writer,
+            recovery: None,
+            disk: None,
+            reader: None,
+            trust,
+            shards: None,
+            hub: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct ReadOnlyStore {
     pub dir: PathBuf,
@@ -536,15 +551,7 @@ pub(super) fn with_log(
         // is opened read-only.
         Err(e) if options.access == Access::Any && !folder.exists() => {
             let why = format!("{}: {e}", folder.display());
-            return Ok(OpenedStore {
-                shards: None,
-                hub: None,
-                writer: Writer::new(head, Err(why)),
-                recovery: None,
-                disk: None,
-                reader: None,
-                trust,
-            });
+            return Ok(OpenedStore::new(Writer::new(head, Err(why)), trust));
         }
         Err(e) => return Err(Error::io(&folder, e)),
     };
@@ -573,14 +580,11 @@ pub(super) fn with_log(
         work: Mutex::new(None),
         last: AtomicU64::new(0),
     });
+    let journal = Box::new(LogJournal(Arc::clone(&disk)));
     Ok(OpenedStore {
-        shards: None,
-        hub: None,
-        writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
         recovery: Some(recovery),
         disk: Some(disk),
-        reader: None,
-        trust,
+        ..OpenedStore::new(Writer::new(head, Ok(journal)), trust)
     })
 }
 
@@ -687,13 +691,9 @@ impl StoreContents {
     /// Converts the contents to a store that is read-only for the reason `why`.
     pub(super) fn into_store(self, why: String, reader: Option<ReadOnlyStore>) -> OpenedStore {
         OpenedStore {
-            shards: None,
-            hub: None,
-            writer: Writer::new(self.head, Err(why)),
             recovery: self.recovery,
-            disk: None,
             reader,
-            trust: self.trust,
+            ..OpenedStore::new(Writer::new(self.head, Err(why)), self.trust)
         }
     }
 }

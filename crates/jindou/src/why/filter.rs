@@ -85,10 +85,8 @@ impl PatternWalk<'_, '_> {
                 }
                 false => "no solution satisfies all conditions of FILTER",
             };
-            let message = message.to_owned();
             let range = self.filter_place(expr).map(|p| p.1);
-            let reason = self.text.reason(K::Filter, message, range.as_ref());
-            self.push(reason);
+            self.report(K::Filter, message, range.as_ref());
         }
     }
 
@@ -145,8 +143,7 @@ impl PatternWalk<'_, '_> {
             } else {
                 format!("{told} removes every solution: none of them has a match of this pattern")
             };
-            let reason = self.text.reason(K::Filter, message, range);
-            self.push(reason);
+            self.report(K::Filter, message, range);
             if !is_not {
                 self.explain(pattern, graph, depth + 1);
             }
@@ -164,8 +161,7 @@ impl PatternWalk<'_, '_> {
         if of_nothing {
             let message =
                 format!("{told} keeps no solution: it is false or an error whatever the data");
-            let reason = self.text.reason(K::NeverTrue, message, range);
-            self.push(reason);
+            self.report(K::NeverTrue, message, range);
             return;
         }
         let negated = Arc::new(Expression::Not(Arc::clone(e)));

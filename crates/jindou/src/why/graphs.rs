@@ -61,9 +61,7 @@ impl PatternWalk<'_, '_> {
         }
         let (graphs, told) = self.list_of_graphs();
         if graphs == 0 {
-            let message = "the store is empty".to_owned();
-            let reason = self.text.reason(K::EmptyDefaultGraph, message, None);
-            self.push(reason);
+            self.report(K::EmptyDefaultGraph, "the store is empty", None);
             self.default_graph_reported = true;
             return;
         }
@@ -193,8 +191,7 @@ impl PatternWalk<'_, '_> {
         if let Some(extension) = extension_of_iri(iri) {
             let (message, instead) = (extension.message(), extension.instead);
             let message = format!("the store has no graph {told}: {message}; {instead}");
-            let reason = self.text.reason(K::UnknownGraph, message, range.as_ref());
-            self.push(reason);
+            self.report(K::UnknownGraph, message, range.as_ref());
             return;
         }
         let mut reason = self.text.reason(K::UnknownGraph, message, range.as_ref());
@@ -224,8 +221,7 @@ impl PatternWalk<'_, '_> {
                     let range = self.text.recorded.term(&part, None);
                     let told = self.text.iri(n.as_str());
                     let message = format!("GRAPH {told} is not among the graphs of FROM NAMED");
-                    let reason = self.text.reason(K::OtherGraphs, message, range.as_ref());
-                    self.push(reason);
+                    self.report(K::OtherGraphs, message, range.as_ref());
                     return true;
                 }
                 false
@@ -235,8 +231,7 @@ impl PatternWalk<'_, '_> {
                     let message = format!(
                         "GRAPH {v} matches no graph, since the query has FROM but no FROM NAMED"
                     );
-                    let reason = self.text.reason(K::OtherGraphs, message, None);
-                    self.push(reason);
+                    self.report(K::OtherGraphs, message, None);
                     return true;
                 }
                 if self.probe.snapshot.named_graphs().is_empty() {
@@ -244,8 +239,7 @@ impl PatternWalk<'_, '_> {
                     let message = format!(
                         "the store has no named graph for GRAPH {v}; all of its {quads} are in the default graph"
                     );
-                    let reason = self.text.reason(K::NoNamedGraphs, message, None);
-                    self.push(reason);
+                    self.report(K::NoNamedGraphs, message, None);
                     return true;
                 }
                 false

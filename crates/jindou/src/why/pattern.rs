@@ -123,8 +123,7 @@ impl PatternWalk<'_, '_> {
                 extension.message(),
                 extension.instead
             );
-            let reason = self.text.reason(K::UnknownTerm, message, range.as_ref());
-            self.push(reason);
+            self.report(K::UnknownTerm, message, range.as_ref());
             return;
         }
         let message = format!("{told} does not occur in this store");
@@ -252,10 +251,7 @@ impl PatternWalk<'_, '_> {
         }
         if !subject_fails && !object_fails {
             let told = self.text.triple(t);
-            let reason = self
-                .text
-                .reason(K::NoMatch, format!("no triple matches {told}"), range);
-            self.push(reason);
+            self.report(K::NoMatch, format!("no triple matches {told}"), range);
         }
     }
 
@@ -441,8 +437,7 @@ impl PatternWalk<'_, '_> {
                 None => {}
                 Some(false) => {
                     let message = format!("no path matches {}", self.text.pattern(pattern));
-                    let reason = self.text.reason(K::NoMatch, message, range.as_ref());
-                    self.push(reason);
+                    self.report(K::NoMatch, message, range.as_ref());
                 }
             }
         }

@@ -78,6 +78,16 @@ impl<'w, 't> PatternWalk<'w, 't> {
         }
     }
 
+    pub(super) fn report(
+        &mut self,
+        kind: K,
+        message: impl Into<String>,
+        range: Option<&Range<usize>>,
+    ) {
+        let reason = self.text.reason(kind, message.into(), range);
+        self.push(reason);
+    }
+
     /// Reports why a query has no answer.
     pub(super) fn query(&mut self, query: &Query) -> PartVerdict {
         let verdict = self.parts(query);
@@ -238,9 +248,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
                 }
                 let has = self.has_solution(p, graph);
                 if has == Some(false) {
-                    let message = "MINUS removes every solution".to_owned();
-                    let reason = self.text.reason(K::Minus, message, None);
-                    self.push(reason);
+                    self.report(K::Minus, "MINUS removes every solution", None);
                 }
                 verdict_of(has)
             }
@@ -269,8 +277,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
 
     /// Reports that a part of the query leaves no row, whatever the data is.
     fn nothing_asked(&mut self, message: impl Into<String>) -> PartVerdict {
-        let reason = self.text.reason(K::NothingAsked, message.into(), None);
-        self.push(reason);
+        self.report(K::NothingAsked, message, None);
         PartVerdict::Empty
     }
 
@@ -412,8 +419,7 @@ impl<'w, 't> PatternWalk<'w, 't> {
             ),
         };
         let place = kept.last().and_then(|p| self.place(p));
-        let reason = self.text.reason(K::Join, message, place.as_ref());
-        self.push(reason);
+        self.report(K::Join, message, place.as_ref());
         for p in &patterns {
             if let GraphPattern::Values { bindings, .. } = &**p {
                 self.unknown_values(bindings);

@@ -2,8 +2,9 @@
 //! sets) and one in memory (where completions run queries). Also tests the order and the text of items.
 
 use jindou::complete::{Completer, Completion, Counts, Request, Slot};
-use jindou::parse::Sources;
-use jindou::{Database, LoadOptions, Progress, QueryOptions, UpdateOptions};
+use jindou::parse::Format;
+use jindou::testing::{load_nquads, source};
+use jindou::{Database, QueryOptions, UpdateOptions};
 use jindou_testing::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,17 +48,8 @@ fn in_memory(all: &BTreeSet<Triple>) -> Database {
 }
 
 fn loaded(all: &BTreeSet<Triple>, folder: &std::path::Path) -> Database {
-    let file = folder.join("data.nt");
-    std::fs::write(&file, text(all)).unwrap();
-    let source = Sources::builder().path(&file).build().unwrap();
     let store = folder.join("store");
-    Database::load(
-        &store,
-        &source,
-        &LoadOptions::default(),
-        &Progress::default(),
-    )
-    .unwrap();
+    load_nquads(&store, &text(all)).unwrap();
     Database::open(&store).unwrap()
 }
 
@@ -240,8 +232,7 @@ fn names_of_the_data_are_offered() {
     let data =
         "@prefix acme: <http://acme.example/terms#> . @prefix f: <http://xmlns.com/foaf/0.1/> .
         <http://e/mars> a acme:Planet ; acme:moons 2 ; f:name 'Mars' .";
-    let builder = Sources::builder().text("a.ttl", data.as_bytes(), jindou::parse::Format::Turtle);
-    let source = builder.build().unwrap();
+    let source = source(data, Format::Turtle);
     let db = Database::in_memory_from(&source, &UpdateOptions::default()).unwrap();
     let completer = Completer::new(db);
     let of = |before: &str, store: bool| {
@@ -297,88 +288,68 @@ fn items_are_ranked_shortened_and_filtered() {
         c.from,
         "PREFIX e: <http://e/> SELECT * { ?x a foaf:Person . ?x ".len()
     );
-    assert_eq!(texts(&of("SELECT * { ?x foaf:kn", 1)), ["foaf:knows"]);
-    assert_eq!(
-        texts(&of("SELECT * { ?x <http://xmlns.com/foaf/0.1/kn", 1)),
-        ["foaf:knows"]
-    );
-    assert_eq!(
-        of("SELECT * { ?x a foaf:Person . ?x foaf:age ", 1).items[0].text,
-        "30"
-    );
-    assert_eq!(
-        of("PREFIX e: <http://e/> SELECT * { ?x e:fooName ", 1).items[0].text,
-        "\"x\"@en"
-    );
+    for (before, first) in [
+        ("SELECT * { ?x foaf:kn", "foaf:knows"),
+        ("SELECT * { ?x <http://xmlns.com/foaf/0.1/kn", "foaf:knows"),
+        ("SELECT * { ?x a foaf:Person . ?x foaf:age ", "30"),
+        ("PREFIX e: <http://e/> SELECT * { ?x e:fooName ", "\"x\"@en"),
+        // A variable that SELECT names and no pattern uses yet comes first.
+        ("SELECT ?a ?b ?c { ?a foaf:knows ?o . ?o foaf:none ", "?b"),
+        // For a subject without constraints, `a` comes first.
+        ("SELECT * { ?x ", "a"),
+    ] {
+        assert_eq!(texts(&of(before, 1)), [first], "{before}");
+    }
     // Variables come after the first objects, and first if the word begins with `?`.
-    assert!(
-        texts(&of(
-            "SELECT ?who { ?who foaf:knows ?friend . ?other foaf:knows ",
-            10
-        ))
-        .contains(&"?friend")
-    );
-    assert_eq!(
-        texts(&of(
-            "SELECT ?who { ?who foaf:knows ?friend . ?other foaf:knows ?f",
-            10
-        )),
-        ["?friend"]
-    );
-    assert_eq!(texts(&of("SELECT * { ?who a ?c FILTER(?w", 10)), ["?who"]);
-    // A variable that SELECT names and no pattern uses yet comes first.
-    assert_eq!(
-        of("SELECT ?a ?b ?c { ?a foaf:knows ?o . ?o foaf:none ", 1).items[0].text,
-        "?b"
-    );
-    // For a subject without constraints, `a` comes first.
-    assert_eq!(of("SELECT * { ?x ", 1).items[0].text, "a");
-    // Graphs, keywords, functions, and prefixes.
-    assert!(texts(&of("SELECT * { GRAPH ", 10)).contains(&"<http://e/g>"));
-    assert_eq!(texts(&of("SELECT * { ?x a ?y . OPT", 10)), ["OPTIONAL"]);
-    assert_eq!(
-        texts(&of("SELECT * { ?x a ?y FILTER(STRST", 10)),
-        ["STRSTARTS"]
-    );
-    assert_eq!(
-        texts(&of("PREFIX foaf", 10)),
-        ["foaf: <http://xmlns.com/foaf/0.1/>"]
-    );
-    assert!(texts(&of("SELECT * { ?x skos", 10)).contains(&"skos:"));
+    let objects = "SELECT ?who { ?who foaf:knows ?friend . ?other foaf:knows ";
+    let variables = format!("{objects}?f");
+    for (before, only) in [
+        (variables.as_str(), "?friend"),
+        ("SELECT * { ?who a ?c FILTER(?w", "?who"),
+        ("SELECT * { ?x a ?y . OPT", "OPTIONAL"),
+        ("SELECT * { ?x a ?y FILTER(STRST", "STRSTARTS"),
+        ("PREFIX foaf", "foaf: <http://xmlns.com/foaf/0.1/>"),
+    ] {
+        assert_eq!(texts(&of(before, 10)), [only], "{before}");
+    }
+    for (before, one) in [
+        (objects, "?friend"),
+        ("SELECT * { GRAPH ", "<http://e/g>"),
+        ("SELECT * { ?x skos", "skos:"),
+    ] {
+        assert!(texts(&of(before, 10)).contains(&one), "{before}");
+    }
 }
 
 #[test]
 fn items_are_of_the_graphs_that_the_query_reads() {
     let people = people();
-    let of = |before: &str, limit| completed(&people, before, limit);
-    assert!(!texts(&of("SELECT * { ?x a foaf:Person . ?x ", 50)).contains(&"<http://e/only>"));
-    assert_eq!(
-        texts(&of("SELECT * { GRAPH <http://e/g> { <http://e/ann> ", 50)),
-        ["<http://e/only>"]
-    );
-    assert_eq!(
-        texts(&of("SELECT * FROM <http://e/g> { <http://e/ann> ", 50)),
-        ["<http://e/only>"]
-    );
-    let unknown = of("SELECT * { GRAPH <http://e/unknown> { <http://e/ann> ", 50);
-    assert_eq!(unknown.counts, Counts::Whole);
-    let unknown = of("SELECT * FROM <http://e/unknown> { ?x ", 50);
-    assert_eq!(unknown.counts, Counts::Whole);
-    let unlike = of("SELECT * { ?x a foaf:Person ; <http://e/none> ?y . ?x ", 50);
-    assert_eq!(unlike.counts, Counts::Whole, "no subject has both");
+    let of = |before: &str| completed(&people, before, 50);
+    assert!(!texts(&of("SELECT * { ?x a foaf:Person . ?x ")).contains(&"<http://e/only>"));
+    for before in [
+        "SELECT * { GRAPH <http://e/g> { <http://e/ann> ",
+        "SELECT * FROM <http://e/g> { <http://e/ann> ",
+    ] {
+        assert_eq!(texts(&of(before)), ["<http://e/only>"], "{before}");
+    }
+    for before in [
+        "SELECT * { GRAPH <http://e/unknown> { <http://e/ann> ",
+        "SELECT * FROM <http://e/unknown> { ?x ",
+        // No subject has both.
+        "SELECT * { ?x a foaf:Person ; <http://e/none> ?y . ?x ",
+        // There is no graph to look at.
+        "SELECT * FROM <http://e/g> { GRAPH ?g { ?x ",
+    ] {
+        assert_eq!(of(before).counts, Counts::Whole, "{before}");
+    }
     // A query with FROM or FROM NAMED is offered no other graphs.
-    assert_eq!(
-        texts(&of("SELECT * FROM <http://e/g> { GRAPH ", 50)),
-        texts(&of("SELECT * FROM NAMED <http://e/unknown> { GRAPH ", 50))
-    );
-    let named =
-        texts(&of("SELECT * FROM NAMED <http://e/g> { GRAPH ", 50)).contains(&"<http://e/g>");
-    let other = texts(&of("SELECT * FROM <http://e/g> { GRAPH ", 50)).contains(&"<http://e/g>");
-    assert!(named && !other);
-    let hidden = of("SELECT * FROM <http://e/g> { GRAPH ?g { ?x ", 50);
-    assert_eq!(hidden.counts, Counts::Whole, "there is no graph to look at");
+    let from = of("SELECT * FROM <http://e/g> { GRAPH ");
+    let unknown = of("SELECT * FROM NAMED <http://e/unknown> { GRAPH ");
+    assert_eq!(texts(&from), texts(&unknown));
+    let named = of("SELECT * FROM NAMED <http://e/g> { GRAPH ");
+    assert!(texts(&named).contains(&"<http://e/g>") && !texts(&from).contains(&"<http://e/g>"));
     // Nothing is offered inside SERVICE, since the other endpoint's data is unknown.
-    let c = of("SELECT * { SERVICE <http://other/> { ?x ", 50);
+    let c = of("SELECT * { SERVICE <http://other/> { ?x ");
     assert_eq!((c.slot, c.items.len()), (Slot::Nothing, 0));
 }
 
@@ -400,56 +371,11 @@ fn what_follows_the_cursor_counts() {
 fn any_text_is_answered_in_time() {
     let people = people();
     let mut rng = Rng::new(3);
-    let parts = [
-        "?x ",
-        "?y ",
-        "a ",
-        "foaf:knows ",
-        "foaf:Person ",
-        ". ",
-        "; ",
-        ", ",
-        "{ ",
-        "} ",
-        "[ ",
-        "] ",
-        "( ",
-        ") ",
-        "/",
-        "^",
-        "|",
-        "*",
-        "+",
-        "GRAPH ",
-        "<http://e/g> ",
-        "SELECT ",
-        "* ",
-        "WHERE ",
-        "OPTIONAL ",
-        "\"s\"",
-        "@en ",
-        "^^",
-        "_:b ",
-        "12 ",
-        "FILTER",
-        "<<",
-        ">>",
-        "VALUES ",
-        "ü",
-        "é:é ",
-        "PREFIX x: ",
-        "<x> ",
-        "BASE ",
-        "\\",
-        "'",
-        "#",
-        "\n",
-        "!",
-        "?",
-        "$",
-        "FROM ",
-        "SERVICE ",
-    ];
+    let parts: Vec<&str> = "?x ·?y ·a ·foaf:knows ·foaf:Person ·. ·; ·, ·{ ·} ·[ ·] ·( ·) ·/·^·|·*·+·GRAPH ·<http://e/g> ·\
+        SELECT ·* ·WHERE ·OPTIONAL ·\"s\"·@en ·^^·_:b ·12 ·FILTER·<<·>>·VALUES ·ü·é:é ·PREFIX x: ·<x> ·\
+        BASE ·\\·'·#·\n·!·?·$·FROM ·SERVICE "
+        .split('·')
+        .collect();
     for _ in 0..3_000 {
         let mut text = String::from("SELECT * { ");
         for _ in 0..rng.below(25) {

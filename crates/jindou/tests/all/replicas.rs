@@ -2,6 +2,7 @@
 
 use jindou::parse::{Format, Sources};
 use jindou::replica::{self, Bucket, BucketLimits, Consistency, SharedLog};
+use jindou::testing::source;
 use jindou::{
     Access, Batch, CancelToken, Database, Error, GraphName, LoadOptions, MergeOptions, OpenOptions,
     Progress, RestoreReport, RestoreTo, UpdateOptions,
@@ -11,19 +12,43 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-fn open(log: &Path, folder: &Path, name: &str) -> jindou::Result<Database> {
+/// Loads a store.
+fn load(dir: &Path, text: &str) {
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    Database::load(dir, &turtle(text), &options, &progress).unwrap();
+}
+
+/// The options of a server over a log in a directory. It keeps terms after merges, so that groups can be counted.
+fn shared(log: &Path, name: &str) -> SharedLog {
     let bucket = Bucket::directory(log, BucketLimits::default()).unwrap();
     let mut shared = SharedLog::new(bucket, name);
-    // Groups are counted.
     shared.keeps_terms = true;
+    shared
+}
+
+fn open_with(shared: SharedLog, folder: &Path) -> jindou::Result<Database> {
     Database::open_with(folder, &OpenOptions::default().with_log(shared))
+}
+
+fn open(log: &Path, folder: &Path, name: &str) -> jindou::Result<Database> {
+    open_with(shared(log, name), folder)
 }
 
 /// As [`open`], for a server that frees terms after merges.
 fn open_freeing(log: &Path, folder: &Path, name: &str) -> jindou::Result<Database> {
-    let bucket = Bucket::directory(log, BucketLimits::default()).unwrap();
-    let options = OpenOptions::default().with_log(SharedLog::new(bucket, name));
-    Database::open_with(folder, &options)
+    let mut shared = shared(log, name);
+    shared.keeps_terms = false;
+    open_with(shared, folder)
+}
+
+/// The result of opening a folder that was closed just now, once it is free.
+fn once_free(mut open: impl FnMut() -> jindou::Result<Database>) -> jindou::Result<Database> {
+    loop {
+        match open() {
+            Err(Error::InUse { .. }) => sleep(Duration::from_millis(20)),
+            opened => return opened,
+        }
+    }
 }
 
 /// The quads, in order, once everything that was acknowledged is there.
@@ -43,8 +68,7 @@ pub(crate) fn quads(db: &Database) -> Vec<String> {
 }
 
 pub(crate) fn turtle(text: &str) -> Sources {
-    let source = Sources::builder().text("data.ttl", text.as_bytes(), Format::Turtle);
-    source.build().unwrap()
+    source(text, Format::Turtle)
 }
 
 pub(crate) const LOADED: &str =
@@ -109,13 +133,7 @@ fn three_servers_are_one() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let log = at("log");
-    Database::load(
-        at("one"),
-        &turtle(LOADED),
-        &LoadOptions::default(),
-        &Progress::default(),
-    )
-    .unwrap();
+    load(&at("one"), LOADED);
     let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
     let one = open_freeing(&log, &at("one"), "one").unwrap();
     // It waits for the upload of the first one's store.
@@ -149,17 +167,13 @@ fn three_servers_are_one() {
             let name = names[index];
             let gone = servers.remove(index);
             drop(gone);
-            let reopened = loop {
+            let reopened = once_free(|| {
                 if n % 2 == 0 {
                     let _ = std::fs::remove_dir_all(at(name));
                 }
-                match open_freeing(&log, &at(name), name) {
-                    Ok(server) => break server,
-                    Err(Error::InUse { .. }) => {}
-                    Err(e) => panic!("{e}"),
-                }
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            };
+                open_freeing(&log, &at(name), name)
+            });
+            let reopened = reopened.unwrap();
             servers.insert(index, reopened);
             assert_eq!(quads(&servers[index]), quads(&oracle), "reopened after {n}");
         }
@@ -203,19 +217,10 @@ fn three_servers_are_one() {
 fn folders_that_do_not_fit() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let load = |name: &str, text: &str| {
-        Database::load(
-            at(name),
-            &turtle(text),
-            &LoadOptions::default(),
-            &Progress::default(),
-        )
-        .unwrap();
-    };
-    load("one", LOADED);
-    load("same", LOADED);
-    load("changed", LOADED);
-    load("other", "<http://e/other> <http://e/p> 1 .");
+    for name in ["one", "same", "changed"] {
+        load(&at(name), LOADED);
+    }
+    load(&at("other"), "<http://e/other> <http://e/p> 1 .");
     let options = UpdateOptions::default();
     let write = OpenOptions::default().with_access(Access::Write);
     let changed = Database::open_with(at("changed"), &write).unwrap();
@@ -238,15 +243,8 @@ fn folders_that_do_not_fit() {
     assert_eq!(quads(&same), quads(&one));
     // Without the log it is only read.
     drop(same);
-    let refused = loop {
-        match Database::open_with(at("same"), &write)
-            .map(drop)
-            .unwrap_err()
-        {
-            Error::InUse { .. } => {}
-            refused => break refused,
-        }
-    };
+    let refused = once_free(|| Database::open_with(at("same"), &write));
+    let refused = refused.map(drop).unwrap_err();
     assert!(
         refused.to_string().contains("follows a shared log"),
         "{refused}"
@@ -257,15 +255,8 @@ fn folders_that_do_not_fit() {
     let changed = open(&at("log-2"), &at("changed"), "changed").unwrap();
     assert_eq!(quads(&changed).len(), 5);
     drop(changed);
-    let refused = loop {
-        match open(&at("log"), &at("changed"), "changed")
-            .map(drop)
-            .unwrap_err()
-        {
-            Error::InUse { .. } => {}
-            refused => break refused,
-        }
-    };
+    let refused = once_free(|| open(&at("log"), &at("changed"), "changed"));
+    let refused = refused.map(drop).unwrap_err();
     assert!(refused.to_string().contains("another store's"), "{refused}");
 }
 
@@ -273,8 +264,8 @@ fn folders_that_do_not_fit() {
 fn a_store_of_more_than_32_bits_of_snapshots_is_kept_by_servers() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let (options, progress) = (LoadOptions::default(), Progress::default());
-    Database::load(at("one"), &turtle(LOADED), &options, &progress).unwrap();
+    load(&at("one"), LOADED);
+    let progress = Progress::default();
     let mut manifest = Manifest::of_store(&at("one")).unwrap();
     let from = u64::from(u32::MAX) - 9;
     manifest.snapshot = from;
@@ -299,13 +290,7 @@ fn a_store_of_more_than_32_bits_of_snapshots_is_kept_by_servers() {
             }
             8 | 15 | 24 => {
                 drop((one, two));
-                let again = |name: &str| loop {
-                    match open(&log, &at(name), name) {
-                        Ok(server) => break server,
-                        Err(Error::InUse { .. }) => sleep(Duration::from_millis(20)),
-                        Err(e) => panic!("{e}"),
-                    }
-                };
+                let again = |name: &str| once_free(|| open(&log, &at(name), name)).unwrap();
                 one = again("one");
                 two = again("two");
             }
@@ -441,14 +426,13 @@ fn the_time_that_is_kept_can_be_restored() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let log = folder.join("log");
-    let (options, progress) = (LoadOptions::default(), Progress::default());
-    Database::load(folder.join("one"), &turtle(LOADED), &options, &progress).unwrap();
-    let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
-    let mut shared = SharedLog::new(bucket, "one");
+    load(&folder.join("one"), LOADED);
+    let progress = Progress::default();
+    let mut shared = shared(&log, "one");
+    shared.keeps_terms = false;
     let keep = Duration::from_secs(4);
     shared.settings.keep = keep;
-    let options = OpenOptions::default().with_log(shared);
-    let one = Database::open_with(folder.join("one"), &options).unwrap();
+    let one = open_with(shared, &folder.join("one")).unwrap();
     wait_for_objects(&log.join("base"), 1);
     let mut restores = Restores {
         folder,
@@ -506,8 +490,7 @@ fn moments(loaded: bool) {
     let folder = folder.path();
     let log = folder.join("log");
     if loaded {
-        let (options, progress) = (LoadOptions::default(), Progress::default());
-        Database::load(folder.join("one"), &turtle(LOADED), &options, &progress).unwrap();
+        load(&folder.join("one"), LOADED);
     }
     let began = now();
     let (one, states) = changed_and_merged(folder, loaded);
@@ -556,12 +539,9 @@ fn moments(loaded: bool) {
 /// A server over a new log after 22 changes and two merges, and the state after each change.
 fn changed_and_merged(folder: &Path, loaded: bool) -> (Database, Vec<State>) {
     let log = folder.join("log");
-    let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
-    let mut shared = SharedLog::new(bucket, "one");
+    let mut shared = shared(&log, "one");
     shared.settings.span_groups = 4;
-    shared.keeps_terms = true;
-    let options = OpenOptions::default().with_log(shared);
-    let one = Database::open_with(folder.join("one"), &options).unwrap();
+    let one = open_with(shared, &folder.join("one")).unwrap();
     let mut bases = usize::from(loaded);
     wait_for_objects(&log.join("base"), bases);
     let pause = || sleep(Duration::from_millis(30));

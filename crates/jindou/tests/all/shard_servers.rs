@@ -13,7 +13,7 @@ use jindou_cluster::servers::Members;
 use jindou_cluster::shards::ShardRequest;
 use jindou_model::Direction;
 use jindou_store::shard::{Cluster, open_shards, shard_folder};
-use jindou_testing::{Rng, Stopwatch};
+use jindou_testing::{Rng, Stopwatch, copy_folder};
 use oxrdf::Quad;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -48,14 +48,6 @@ impl Default for ServerOptions {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
-}
-
 impl Servers {
     /// Loads a store in shards with blocks of one id, and starts `count` servers, each of which has the files of its
     /// shards alone.
@@ -84,7 +76,7 @@ impl Servers {
             std::fs::create_dir_all(&own).unwrap();
             std::fs::copy(loaded.join("cluster.jd"), own.join("cluster.jd")).unwrap();
             for shard in (0..shards).filter(|s| (s % count + count - number) % count < replicas) {
-                copy(
+                copy_folder(
                     &loaded.join(shard_folder(shard)),
                     &own.join(shard_folder(shard)),
                 );
@@ -172,6 +164,18 @@ impl Servers {
     pub(crate) fn all(&self) -> impl Iterator<Item = &Database> {
         self.open.iter().flatten()
     }
+
+    /// All servers have the quads of a store.
+    pub(crate) fn assert_are(&self, oracle: &Database, when: &str) {
+        for server in self.all() {
+            assert_eq!(replicas::quads(server), replicas::quads(oracle), "{when}");
+        }
+    }
+}
+
+fn merge(db: &Database) -> jindou::Result<()> {
+    let (options, progress) = (MergeOptions::default(), Progress::default());
+    db.merge(&options, &progress).map(drop)
 }
 
 /// All files of the shard that two folders have in common are the same.
@@ -206,24 +210,11 @@ fn servers_with_some_shards_are_one_store() {
         let got = change(server, n).unwrap();
         assert_eq!(got, change(&oracle, n).unwrap(), "change {n}");
         if n % 5 == 0 {
-            for server in servers.all() {
-                assert_eq!(
-                    replicas::quads(server),
-                    replicas::quads(&oracle),
-                    "after change {n}"
-                );
-            }
+            servers.assert_are(&oracle, &format!("after change {n}"));
         }
         if n % 12 == 7 {
-            let merge = (MergeOptions::default(), Progress::default());
-            servers.of(n % 3).merge(&merge.0, &merge.1).unwrap();
-            for server in servers.all() {
-                assert_eq!(
-                    replicas::quads(server),
-                    replicas::quads(&oracle),
-                    "merged after change {n}"
-                );
-            }
+            merge(servers.of(n % 3)).unwrap();
+            servers.assert_are(&oracle, &format!("merged after change {n}"));
             for shard in 0..servers.shards {
                 let holders = (0..3).map(|s| servers.folder(s).join(shard_folder(shard)));
                 let holders: Vec<_> = holders.filter(|dir| dir.exists()).collect();
@@ -234,19 +225,9 @@ fn servers_with_some_shards_are_one_store() {
             // Both others have all shards between them.
             let gone = n / 9 % 3;
             servers.stop(gone);
-            for server in servers.all() {
-                assert_eq!(
-                    replicas::quads(server),
-                    replicas::quads(&oracle),
-                    "without {gone}, after change {n}"
-                );
-            }
+            servers.assert_are(&oracle, &format!("without {gone}, after change {n}"));
             servers.start_again(gone);
-            assert_eq!(
-                replicas::quads(servers.of(gone)),
-                replicas::quads(&oracle),
-                "{gone} again, after {n}"
-            );
+            servers.assert_are(&oracle, &format!("{gone} again, after {n}"));
         }
     }
 }
@@ -340,8 +321,7 @@ fn lists_are_read_from_memory_while_the_store_changes() {
             "{before} reads before, {after} after changes"
         );
     }
-    let merge = (MergeOptions::default(), Progress::default());
-    servers.of(0).merge(&merge.0, &merge.1).unwrap();
+    merge(servers.of(0)).unwrap();
     for server in servers.all() {
         server
             .replica()
@@ -389,15 +369,12 @@ fn shards_come_from_the_log() {
         replicas: 2,
     };
     servers.open[1] = Some(servers.joined(1, part.clone()));
-    for server in servers.all() {
-        assert_eq!(replicas::quads(server), replicas::quads(&oracle));
-    }
+    servers.assert_are(&oracle, "with a fourth server");
     for n in 8..12 {
         change(servers.of(1), n).unwrap();
         change(&oracle, n).unwrap();
     }
-    let merge = (MergeOptions::default(), Progress::default());
-    servers.of(0).merge(&merge.0, &merge.1).unwrap();
+    merge(servers.of(0)).unwrap();
     wait_for_base(&servers, 12);
     change(servers.of(3), 12).unwrap();
     change(&oracle, 12).unwrap();
@@ -405,7 +382,7 @@ fn shards_come_from_the_log() {
     servers.stop(0);
     let shard = servers.folder(0).join(shard_folder(0));
     std::fs::remove_dir_all(&shard).unwrap();
-    copy(
+    copy_folder(
         &servers.dir.path().join("loaded").join(shard_folder(0)),
         &shard,
     );
@@ -432,7 +409,7 @@ fn shards_come_from_the_log() {
     assert_eq!(replicas::quads(&own), replicas::quads(&oracle));
     // It goes on by itself.
     change(&own, 13).unwrap();
-    own.merge(&merge.0, &merge.1).unwrap();
+    merge(&own).unwrap();
     drop(own);
     // All disks are lost.
     for number in [0, 1, 3] {
@@ -453,8 +430,7 @@ fn a_shard_with_a_changed_byte_is_received_again() {
         change(servers.of(n % 3), n).unwrap();
         change(&oracle, n).unwrap();
     }
-    let merge = (MergeOptions::default(), Progress::default());
-    servers.of(0).merge(&merge.0, &merge.1).unwrap();
+    merge(servers.of(0)).unwrap();
     wait_for_base(&servers, 6);
     let [own, other] = [0, 2].map(|s| servers.folder(s).join(shard_folder(0)));
     let entries = std::fs::read_dir(&own).unwrap().map(|e| e.unwrap().path());
@@ -515,8 +491,7 @@ fn rows_over_merges(keep_replaced_bases: Duration) -> jindou::Result<usize> {
     let mut rows = cursor.next_batch()?.map_or(0, |batch| batch.rows());
     for n in 0..2 {
         change(servers.of(0), n)?;
-        let merge = (MergeOptions::default(), Progress::default());
-        servers.of(0).merge(&merge.0, &merge.1)?;
+        merge(servers.of(0))?;
     }
     // Bases that nothing needs any more are released meanwhile.
     std::thread::sleep(Duration::from_millis(500));
@@ -645,8 +620,7 @@ fn random_servers(seed: u64, steps: usize) {
         match rng.below(16) {
             0..8 => check_query(server, &model, &mut rng, &at),
             8 | 9 => {
-                let merged = server.merge(&MergeOptions::default(), &Progress::default());
-                merged.unwrap_or_else(|e| panic!("{at}: {e}"));
+                merge(server).unwrap_or_else(|e| panic!("{at}: {e}"));
             }
             10 => {
                 let gone = rng.below(3);

@@ -1,8 +1,9 @@
 //! Properties that hold for every query text, from parsing to the written result. Also the body of the fuzz target
 //! `queries`.
 
+use jindou::testing::source;
 use jindou::{Database, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter};
-use jindou_parse::{Format, Sources};
+use jindou_parse::Format;
 use oxrdfio::{RdfFormat, RdfParser};
 use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
 use std::io;
@@ -40,14 +41,11 @@ pub struct Ground {
 pub fn ground() -> Ground {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("store");
-    let sources = Sources::builder()
-        .text("data.trig", DATA.as_bytes().to_vec(), Format::TriG)
-        .build()
-        .expect("sources");
+    let source = source(DATA, Format::TriG);
     let options = jindou::LoadOptions::default()
         .with_threads(1)
         .with_memory(1 << 30);
-    Database::load(&dir, &sources, &options, &jindou::Progress::default()).expect("a load");
+    Database::load(&dir, &source, &options, &jindou::Progress::default()).expect("a load");
     Ground {
         db: Database::open(&dir).expect("a store"),
         _folder: folder,

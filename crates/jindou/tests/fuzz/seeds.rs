@@ -2,8 +2,7 @@
 
 use jindou_syntax::algebra::Function;
 use jindou_testing::seeds::QUERIES;
-use jindou_testing::{Rng, quads, query};
-use std::path::Path;
+use jindou_testing::{Rng, files_below, quads, query, shared_too};
 
 /// Keywords and functions of SPARQL, and names from the data.
 pub fn words() -> Vec<&'static str> {
@@ -127,11 +126,12 @@ const WORDS: &[&str] = &[
 pub fn all(rng: &mut Rng) -> Vec<Vec<u8>> {
     let mut out: Vec<Vec<u8>> = QUERIES.iter().map(|t| t.as_bytes().to_vec()).collect();
     out.extend((0..200).map(|_| random(rng).into_bytes()));
-    if let Some(suites) = jindou_testing::shared_too("w3c/sparql") {
-        let mut files = Vec::new();
-        collect(&suites, &mut files);
-        files.sort();
-        out.extend(files);
+    if let Some(suites) = shared_too("w3c/sparql") {
+        let mut files = files_below(&suites);
+        files.retain(|path| path.extension().is_some_and(|e| e == "rq"));
+        let mut texts: Vec<_> = files.iter().flat_map(std::fs::read).collect();
+        texts.sort();
+        out.extend(texts);
     }
     out
 }
@@ -140,17 +140,4 @@ pub fn all(rng: &mut Rng) -> Vec<Vec<u8>> {
 pub fn random(rng: &mut Rng) -> String {
     let data = quads(rng);
     query(rng, &data).text
-}
-
-fn collect(folder: &Path, out: &mut Vec<Vec<u8>>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rq")
-            && let Ok(text) = std::fs::read(&path)
-        {
-            out.push(text);
-        }
-    }
 }

@@ -75,6 +75,13 @@ fn run(
     (e, start.elapsed())
 }
 
+/// Asserts that the shortest of several times is below a limit: other tests run at the same time.
+fn assert_soon(limit: Duration, took: impl FnMut(u32) -> Duration) {
+    let took = (0..3).map(took).min().unwrap();
+    println!("{took:?}");
+    assert!(took < limit, "{took:?}");
+}
+
 /// Bytes charged to the query's own budget.
 fn used(options: &QueryOptions) -> u64 {
     options.memory.as_ref().map_or(0, MemoryBudget::used)
@@ -332,19 +339,13 @@ fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
         .plan(&format!("SELECT * {{ {patterns} }}"), &options)
         .unwrap();
     let options = options.with_timeout(Duration::from_millis(50));
-    // The shortest of several times, because other tests run at the same time.
-    let took = (0..3)
-        .map(|_| {
-            let start = Stopwatch::start();
-            let mut out = ResultWriter::new(io::sink(), ResultFormat::Tsv);
-            let e = store.db.run_planned(&planned, &options, &mut out);
-            assert!(matches!(e, Err(Error::Timeout(_))), "{e:?}");
-            start.elapsed()
-        })
-        .min()
-        .unwrap();
-    println!("{took:?}");
-    assert!(took < Duration::from_millis(550), "{took:?}");
+    assert_soon(Duration::from_millis(550), |_| {
+        let start = Stopwatch::start();
+        let mut out = ResultWriter::new(io::sink(), ResultFormat::Tsv);
+        let e = store.db.run_planned(&planned, &options, &mut out);
+        assert!(matches!(e, Err(Error::Timeout(_))), "{e:?}");
+        start.elapsed()
+    });
 }
 
 /// Each predicate occurs in one of many graphs in FROM. It must not be looked up in each of them, which would be
@@ -372,17 +373,11 @@ fn chosen_graphs_are_not_searched_for_every_predicate() {
     };
     assert!(count(1).0.starts_with("\"2\""));
     assert!(count(10).0.starts_with("\"11\""));
-    // The shortest of several times, because other tests run at the same time.
-    let took = (0..3)
-        .map(|_| {
-            let (n, took) = count(40_000);
-            assert!(n.starts_with("\"8001\""), "{n}");
-            took
-        })
-        .min()
-        .unwrap();
-    println!("{took:?}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_soon(Duration::from_secs(1), |_| {
+        let (n, took) = count(40_000);
+        assert!(n.starts_with("\"8001\""), "{n}");
+        took
+    });
 }
 
 /// If each of many operands of a join could evaluate a condition, its cost must be estimated once, not for each
@@ -399,20 +394,14 @@ fn a_long_condition_over_many_parts_is_planned_soon() {
         lists.join(",")
     );
     let options = QueryOptions::default().with_timeout(Duration::from_millis(50));
-    // The shortest of several times, because other tests run at the same time.
-    let took = (0..3)
-        .map(|_| {
-            let begun = Stopwatch::start();
-            match store.db.plan_uncached(&text, &options) {
-                Ok(_) | Err(Error::Timeout(_)) => {}
-                Err(e) => panic!("{e}"),
-            }
-            begun.elapsed()
-        })
-        .min()
-        .unwrap();
-    println!("{took:?}");
-    assert!(took < Duration::from_millis(800), "{took:?}");
+    assert_soon(Duration::from_millis(800), |_| {
+        let begun = Stopwatch::start();
+        match store.db.plan_uncached(&text, &options) {
+            Ok(_) | Err(Error::Timeout(_)) => {}
+            Err(e) => panic!("{e}"),
+        }
+        begun.elapsed()
+    });
 }
 
 /// Each level of REPLACE multiplies the length of the string; the memory limit or the time limit must end that soon.

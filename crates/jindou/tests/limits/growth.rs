@@ -26,17 +26,34 @@ fn store() -> Store {
     Store::of_trig(&text)
 }
 
-/// Returns `begin`, then `n` copies of `unit` (with the copy's number in place of `#`) separated by `between`, then
-/// `end`.
-fn repeat(begin: &str, unit: &str, between: &str, end: &str, n: usize) -> String {
-    let mut text = String::from(begin);
-    for i in 0..n {
-        if i > 0 {
-            text += between;
+/// Returns a query: the template with each of its parts `«unit¦between¦d»` replaced by `n / d` copies of the unit,
+/// separated by `between`. What follows the unit may be missing. In a copy, `#` stands for the copy's number, and `##`
+/// for the next one.
+fn repeated(template: &str, n: usize) -> String {
+    let mut parts = template.split(['«', '»']);
+    let mut text = PREFIX.to_owned() + parts.next().unwrap_or_default();
+    while let (Some(part), Some(then)) = (parts.next(), parts.next()) {
+        let mut fields = part.split('¦');
+        let unit = fields.next().unwrap_or_default();
+        let between = fields.next().unwrap_or_default();
+        let copies = n / fields.next().map_or(1, |d| d.parse::<usize>().unwrap());
+        for i in 0..copies {
+            if i > 0 {
+                text += between;
+            }
+            text += &unit
+                .replace("##", &(i + 1).to_string())
+                .replace('#', &i.to_string());
         }
-        text += &unit.replace('#', &i.to_string());
+        text += then;
     }
-    text + end
+    text
+}
+
+/// The lines `name: template` of a table.
+fn templates(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = table.trim().lines();
+    lines.map(|line| line.trim().split_once(": ").expect("a name"))
 }
 
 /// Processor time and memory for one text.
@@ -104,165 +121,35 @@ fn run(store: &Store, text: &str, options: &QueryOptions) -> (Cost, Option<Error
     (cost, error)
 }
 
-/// A query with `n` branches of a UNION and a FILTER of `m` conditions joined by `&&`.
-fn branches(branch: &str, n: usize, condition: &str, m: usize, end: &str) -> String {
-    let union = repeat("", branch, "UNION", "", n);
-    let conditions = repeat(" FILTER(", condition, "&&", ")", m);
-    format!("{PREFIX}SELECT * {{ {union}{conditions} }} {end}")
-}
-
-/// Makes a text with this many parts.
-type Make = fn(usize) -> String;
-
-/// Names and makers of the texts that are tested with different numbers of parts.
-const TEXTS: [(&str, Make); 26] = [
-    ("conditions over a union", |n| {
-        branches("{?s :a ?o}", n, "?o!=#", n, "LIMIT 1")
-    }),
-    ("conditions over alternatives", |n| {
-        let path = repeat("?s ", ":a", "|", " ?o", n);
-        repeat(
-            &format!("SELECT * {{ {path} FILTER("),
-            "?o",
-            "&&",
-            ")} LIMIT 1",
-            n,
-        )
-    }),
-    ("IN over a union", |n| {
-        let union = repeat("", "{?s :a ?o}", "UNION", "", n);
-        repeat(
-            &format!("SELECT * {{ {union} FILTER(?o IN("),
-            "#",
-            ",",
-            "))} LIMIT 1",
-            n,
-        )
-    }),
-    ("conditions over sub-selects", |n| {
-        let parts = repeat("", "{SELECT ?s{?s :a ?o}}", "", "", n);
-        repeat(
-            &format!("SELECT * {{ {parts} FILTER("),
-            "?s!=#",
-            "&&",
-            ")} LIMIT 1",
-            n,
-        )
-    }),
-    ("conditions of an OPTIONAL", |n| {
-        let union = repeat("", "{?s :a ?o}", "UNION", "", n);
-        repeat(
-            &format!("SELECT * {{ ?s :b ?k OPTIONAL {{ {union} FILTER("),
-            "?o!=#",
-            "&&",
-            ")}} LIMIT 1",
-            n,
-        )
-    }),
-    ("conditions of an EXISTS", |n| {
-        let union = repeat("", "{?s :a ?o}", "UNION", "", n);
-        repeat(
-            &format!("ASK {{ ?s :b ?k FILTER EXISTS {{ {union} FILTER("),
-            "?o!=#",
-            "&&",
-            ")}}",
-            n,
-        )
-    }),
-    ("HAVING", |n| {
-        let group = "SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING";
-        repeat(group, "(?c!=#)", " ", "", n)
-    }),
-    ("HAVING over keys", |n| {
-        let group = "SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING";
-        repeat(group, "(?s!=#)", " ", "", n)
-    }),
-    ("conditions over VALUES", |n| {
-        repeat("SELECT * {VALUES ?o {1 2} ", "FILTER(?o!=#)", "", "}", n)
-    }),
-    ("conditions over BIND", |n| {
-        repeat("SELECT * {BIND(1 AS ?o) FILTER(", "?o!=#", "&&", ")}", n)
-    }),
-    ("conditions over a sub-select", |n| {
-        repeat(
-            "SELECT * {{SELECT ?o {?s :a ?o} LIMIT 3} FILTER(",
-            "?o!=#",
-            "&&",
-            ")}",
-            n,
-        )
-    }),
-    ("conditions over a path", |n| {
-        repeat("SELECT * {?s :a+ ?o FILTER(", "?o!=#", "&&", ")}", n)
-    }),
-    ("conditions over graphs", |n| {
-        repeat("SELECT * {GRAPH ?g {} FILTER(", "?g!=#", "&&", ")}", n)
-    }),
-    ("a wide union", |n| {
-        repeat("SELECT * {", "{?x# :a ?o}", "UNION", "} LIMIT 1", n)
-    }),
-    ("a wide union, distinct", |n| {
-        repeat(
-            "SELECT DISTINCT * {",
-            "{?x# :a ?o}",
-            "UNION",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("a wide union, counted", |n| {
-        repeat("SELECT (COUNT(*) AS ?c) {", "{?x# :a ?o}", "UNION", "}", n)
-    }),
-    ("a wide union, constructed", |n| {
-        let template = repeat("CONSTRUCT {", "?x# :p ?o", ".", "}", n);
-        repeat(
-            &format!("{template}{{"),
-            "{?x# :a ?o}",
-            "UNION",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("a wide union, described", |n| {
-        repeat("DESCRIBE * {", "{?x# :a ?o}", "UNION", "} LIMIT 1", n)
-    }),
-    ("a wide union that a join goes on to", |n| {
-        repeat(
-            "SELECT * {?o :b ?k ",
-            "{?x# :a ?o}",
-            "UNION",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("a wide union of values", |n| {
-        repeat("SELECT * {", "{VALUES ?x# {1}}", "UNION", "} LIMIT 1", n)
-    }),
-    ("joined sub-selects", |n| {
-        repeat("SELECT * {", "{SELECT ?s{?s :a ?o}}", "", "} LIMIT 1", n)
-    }),
-    ("joined unions", |n| {
-        repeat(
-            "SELECT * {",
-            "{{?s :a ?o}UNION{?s :b ?o}}",
-            "",
-            "} LIMIT 1",
-            n / 2,
-        )
-    }),
-    ("joined values", |n| {
-        repeat("SELECT * {", "{VALUES ?x {1}}", "", "} LIMIT 1", n)
-    }),
-    ("patterns without connection", |n| {
-        repeat("ASK {", "?x# :none ?y#", ".", "}", n)
-    }),
-    ("terms of which each is any of many", |n| {
-        repeat("SELECT * {?s :n ?o FILTER(", "(?o!=#&&?s=#)", "||", ")}", n)
-    }),
-    ("sums", |n| {
-        repeat("SELECT * {?s :n ?o FILTER(", "?o+#>0", "&&", ")}", n)
-    }),
-];
+/// Texts that are tested with different numbers of parts.
+const TEXTS: &str = "
+    conditions over a union: SELECT * { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&») } LIMIT 1
+    conditions over alternatives: SELECT * { ?s «:a¦|» ?o FILTER(«?o¦&&»)} LIMIT 1
+    IN over a union: SELECT * { «{?s :a ?o}¦UNION» FILTER(?o IN(«#¦,»))} LIMIT 1
+    conditions over sub-selects: SELECT * { «{SELECT ?s{?s :a ?o}}» FILTER(«?s!=#¦&&»)} LIMIT 1
+    conditions of an OPTIONAL: SELECT * { ?s :b ?k OPTIONAL { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&»)}} LIMIT 1
+    conditions of an EXISTS: ASK { ?s :b ?k FILTER EXISTS { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&»)}}
+    HAVING: SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING«(?c!=#)¦ »
+    HAVING over keys: SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING«(?s!=#)¦ »
+    conditions over VALUES: SELECT * {VALUES ?o {1 2} «FILTER(?o!=#)»}
+    conditions over BIND: SELECT * {BIND(1 AS ?o) FILTER(«?o!=#¦&&»)}
+    conditions over a sub-select: SELECT * {{SELECT ?o {?s :a ?o} LIMIT 3} FILTER(«?o!=#¦&&»)}
+    conditions over a path: SELECT * {?s :a+ ?o FILTER(«?o!=#¦&&»)}
+    conditions over graphs: SELECT * {GRAPH ?g {} FILTER(«?g!=#¦&&»)}
+    a wide union: SELECT * {«{?x# :a ?o}¦UNION»} LIMIT 1
+    a wide union, distinct: SELECT DISTINCT * {«{?x# :a ?o}¦UNION»} LIMIT 1
+    a wide union, counted: SELECT (COUNT(*) AS ?c) {«{?x# :a ?o}¦UNION»}
+    a wide union, constructed: CONSTRUCT {«?x# :p ?o¦.»}{«{?x# :a ?o}¦UNION»} LIMIT 1
+    a wide union, described: DESCRIBE * {«{?x# :a ?o}¦UNION»} LIMIT 1
+    a wide union that a join goes on to: SELECT * {?o :b ?k «{?x# :a ?o}¦UNION»} LIMIT 1
+    a wide union of values: SELECT * {«{VALUES ?x# {1}}¦UNION»} LIMIT 1
+    joined sub-selects: SELECT * {«{SELECT ?s{?s :a ?o}}»} LIMIT 1
+    joined unions: SELECT * {«{{?s :a ?o}UNION{?s :b ?o}}¦¦2»} LIMIT 1
+    joined values: SELECT * {«{VALUES ?x {1}}»} LIMIT 1
+    patterns without connection: ASK {«?x# :none ?y#¦.»}
+    terms of which each is any of many: SELECT * {?s :n ?o FILTER(«(?o!=#&&?s=#)¦||»)}
+    sums: SELECT * {?s :n ?o FILTER(«?o+#>0¦&&»)}
+";
 
 /// Each text is run with some number of parts and with four times as many. The longer one may allocate six times the
 /// memory and take nine times the time; quadratic growth would mean sixteen times.
@@ -270,11 +157,8 @@ const TEXTS: [(&str, Make); 26] = [
 fn what_is_longer_takes_as_much_more() {
     let _turn = turn();
     let store = store();
-    for (name, make) in TEXTS {
-        let [short, long] = [300, 1_200].map(|n| {
-            let text = format!("{PREFIX}{}", make(n).replace(PREFIX, ""));
-            costs(&store, name, &text)
-        });
+    for (name, template) in templates(TEXTS) {
+        let [short, long] = [300, 1_200].map(|n| costs(&store, name, &repeated(template, n)));
         is_even(name, "planning", (short[0], long[0]));
         is_even(name, "running", (short[1], long[1]));
     }
@@ -319,15 +203,13 @@ fn a_union_of_many_columns_takes_what_its_branches_bind() {
     let store = store();
     let options = limited(256 << 20, Duration::from_secs(60));
     for begin in ["SELECT *", "SELECT DISTINCT *", "DESCRIBE *"] {
-        let begin = format!("{PREFIX}{begin} {{");
-        let text = repeat(&begin, "{?x# ?p ?o}", "UNION", "} LIMIT 1", 4_000);
+        let text = repeated(&format!("{begin} {{«{{?x# ?p ?o}}¦UNION»}} LIMIT 1"), 4_000);
         let (cost, e) = run(&store, &text, &options);
         assert!(e.is_none(), "{begin}: {e:?}");
         assert!(cost.most < BESIDE, "{begin}: {} bytes", cost.most);
     }
     // Each row has a column for every variable of the union, so ORDER BY exceeds the memory limit.
-    let begin = format!("{PREFIX}SELECT * {{");
-    let text = repeat(&begin, "{?x# ?p ?o}", "UNION", "} ORDER BY ?o", 4_000);
+    let text = repeated("SELECT * {«{?x# ?p ?o}¦UNION»} ORDER BY ?o", 4_000);
     let (cost, e) = run(&store, &text, &limited(64 << 20, Duration::from_secs(60)));
     assert!(matches!(e, Some(Error::Limit(_))), "{e:?}");
     assert!(cost.most < (64 << 20) + BESIDE, "{} bytes", cost.most);
@@ -343,18 +225,11 @@ fn conditions_take_memory_once_for_all() {
     let store = Store::of_trig(&text);
     // With one thread, batches are as long as possible.
     let options = limited(256 << 20, Duration::from_secs(300)).with_threads(1);
-    let each = format!("{PREFIX}SELECT * {{?s :n ?o ");
-    let conditions = 4_000;
-    for text in [
-        repeat(&each, "FILTER(?o!=9#)", "", "}", conditions),
-        repeat(
-            &format!("{each} FILTER("),
-            "(?o!=9#&&?s=#)",
-            "||",
-            ")}",
-            conditions,
-        ),
+    for template in [
+        "SELECT * {?s :n ?o «FILTER(?o!=9#)»}",
+        "SELECT * {?s :n ?o FILTER(«(?o!=9#&&?s=#)¦||»)}",
     ] {
+        let text = repeated(template, 4_000);
         let (cost, e) = run(&store, &text, &options);
         assert!(e.is_none(), "{e:?}");
         println!("{} bytes: {}…", cost.most, &text[..60]);
@@ -377,7 +252,8 @@ fn conditions_above_and_inside_a_union_mean_the_same() {
         (300, 300),
         (3_000, 5),
     ] {
-        let text = branches("{?s :n ?o}", n, "?o!=#", m, "");
+        let union = repeated("SELECT * {«{?s :n ?o}¦UNION»", n).replace(PREFIX, "");
+        let text = repeated(&format!("{union} FILTER(«?o!=#¦&&»)}}"), m);
         let rows = store.db.query(&text).unwrap().solutions().len();
         assert_eq!(
             rows,
@@ -392,13 +268,7 @@ fn each_branch_of_a_wide_union_binds_its_own() {
     let _turn = turn();
     let store = store();
     let n = 150;
-    let text = repeat(
-        &format!("{PREFIX}SELECT * {{"),
-        "{?x# :n ?o}UNION{?y# :n 3}",
-        "UNION",
-        "}",
-        n,
-    );
+    let text = repeated("SELECT * {«{?x# :n ?o}UNION{?y# :n 3}¦UNION»}", n);
     let jindou::Answer::Solutions { variables, rows } = store.db.query(&text).unwrap() else {
         panic!("no solutions");
     };
@@ -424,23 +294,18 @@ fn each_branch_of_a_wide_union_binds_its_own() {
 fn deadlines_and_cancellation_end_long_texts() {
     let _turn = turn();
     let store = store();
-    let n = 60_000;
-    let texts = [
-        repeat(
-            "SELECT ?s {?s :a ?o} GROUP BY ?s HAVING",
-            "(COUNT(*)!=#)",
-            " ",
-            "",
-            n / 4,
+    for (n, template) in [
+        (
+            15_000,
+            "SELECT ?s {?s :a ?o} GROUP BY ?s HAVING«(COUNT(*)!=#)¦ »",
         ),
-        repeat("SELECT * {VALUES ?o {1 2} FILTER(", "?o!=#", "&&", ")}", n),
-        branches("{?s :a ?o}", n / 4, "?o!=#", n / 4, "").replace(PREFIX, ""),
-        repeat("SELECT * {", "{?x# :a ?o}", "UNION", "}", n / 4),
-        repeat("SELECT * {", "{SELECT ?s{?s :a ?o}}", "", "}", n / 16),
-        repeat("SELECT * {", "{{?s :a ?o}UNION{?s :b ?o}}", "", "}", n / 16),
-    ];
-    for text in texts {
-        let text = format!("{PREFIX}{text}");
+        (60_000, "SELECT * {VALUES ?o {1 2} FILTER(«?o!=#¦&&»)}"),
+        (15_000, "SELECT * { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&») }"),
+        (15_000, "SELECT * {«{?x# :a ?o}¦UNION»}"),
+        (3_750, "SELECT * {«{SELECT ?s{?s :a ?o}}»}"),
+        (3_750, "SELECT * {«{{?s :a ?o}UNION{?s :b ?o}}»}"),
+    ] {
+        let text = repeated(template, n);
         let start = &text[..60];
         let time = Duration::from_secs(1);
         let c = cost(|| {

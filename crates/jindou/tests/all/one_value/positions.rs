@@ -199,6 +199,20 @@ impl Setting<'_> {
         (0..self.count()).map(|k| format!(" ?x{k}")).collect()
     }
 
+    /// The columns of a SELECT or the keys of a GROUP BY that compute the expressions. In the template `·` stands for
+    /// the expression.
+    fn computed(&self, template: &str) -> String {
+        (0..self.count())
+            .map(|k| format!(" ({} AS ?x{k})", template.replace('·', self.text(k))))
+            .collect()
+    }
+
+    /// A query of computed columns, as above, for groups of one row each.
+    fn grouped(&self, template: &str) -> String {
+        let (columns, rows) = (self.computed(template), self.bound_rows());
+        format!("SELECT ?n{columns} {{ {rows} }} GROUP BY ?n")
+    }
+
     fn binds(&self) -> String {
         self.binds_of(ToOwned::to_owned)
     }
@@ -290,11 +304,7 @@ impl Setting<'_> {
 
     /// Evaluates an aggregate over groups of one row each; `made` computes its expected result from the row's value.
     fn aggregated(&self, name: &str, made: impl Fn(&Value) -> Outcome) -> Asked {
-        let columns: String = (0..self.count())
-            .map(|k| format!(" ({name}({}) AS ?x{k})", self.text(k)))
-            .collect();
-        let query = format!("SELECT ?n{columns} {{ {} }} GROUP BY ?n", self.bound_rows());
-        self.table(query, |k, n, t| {
+        self.table(self.grouped(&format!("{name}(·)")), |k, n, t| {
             let mut want = self.case.expressions[k].values[n].clone();
             if let Some(v) = &want.value {
                 let Outcome { value, free } = made(v);
@@ -358,10 +368,7 @@ impl Setting<'_> {
 }
 
 fn selected(s: &Setting<'_>) -> Asked {
-    let columns: String = (0..s.count())
-        .map(|k| format!(" ({} AS ?x{k})", s.text(k)))
-        .collect();
-    let query = format!("SELECT ?n{columns} {{ {} }}", s.bound_rows());
+    let query = format!("SELECT ?n{} {{ {} }}", s.computed("·"), s.bound_rows());
     s.table(query, |_, _, t| Some(What::Value(t)))
 }
 
@@ -409,12 +416,10 @@ fn constants(s: &Setting<'_>) -> Asked {
 }
 
 fn inside(s: &Setting<'_>) -> Asked {
-    let columns: String = (0..s.count())
-        .map(|k| format!(" ({} AS ?x{k})", s.text(k)))
-        .collect();
     let query = format!(
-        "SELECT ?n{} {{ <http://e/one> <http://e/is> ?here {{ SELECT ?n{columns} {{ {} }} }} }}",
+        "SELECT ?n{} {{ <http://e/one> <http://e/is> ?here {{ SELECT ?n{} {{ {} }} }} }}",
         s.columns(),
+        s.computed("·"),
         s.bound_rows()
     );
     s.table(query, |_, _, t| Some(What::Value(t)))
@@ -422,11 +427,9 @@ fn inside(s: &Setting<'_>) -> Asked {
 
 fn least(s: &Setting<'_>) -> Asked {
     let name = ["MIN", "MAX", "SAMPLE", "MIN"][s.turn % 4];
-    let columns: String = (0..s.count())
-        .map(|k| format!(" ({name}({}) AS ?x{k})", s.text(k)))
-        .collect();
-    let query = format!("SELECT ?n{columns} {{ {} }} GROUP BY ?n", s.bound_rows());
-    s.table(query, |_, _, t| Some(What::Value(t)))
+    s.table(s.grouped(&format!("{name}(·)")), |_, _, t| {
+        Some(What::Value(t))
+    })
 }
 
 fn averaged(s: &Setting<'_>) -> Asked {
@@ -446,11 +449,7 @@ fn averaged(s: &Setting<'_>) -> Asked {
 }
 
 fn counted(s: &Setting<'_>) -> Asked {
-    let columns: String = (0..s.count())
-        .map(|k| format!(" (COUNT({}) AS ?x{k})", s.text(k)))
-        .collect();
-    let query = format!("SELECT ?n{columns} {{ {} }} GROUP BY ?n", s.bound_rows());
-    s.table(query, |k, n, t| {
+    s.table(s.grouped("COUNT(·)"), |k, n, t| {
         let Outcome { value, free } = &s.case.expressions[k].values[n];
         let want = Outcome {
             value: Some(Value::from_term(&integer(i64::from(value.is_some())))),
@@ -462,13 +461,11 @@ fn counted(s: &Setting<'_>) -> Asked {
 
 fn grouped(s: &Setting<'_>) -> Asked {
     // COALESCE because GROUP BY does not accept `(?a AS ?x)` with a variable alone.
-    let keys: String = (0..s.count())
-        .map(|k| format!(" (COALESCE({}) AS ?x{k})", s.text(k)))
-        .collect();
     let query = format!(
-        "SELECT ?n{} {{ {} }} GROUP BY ?n{keys}",
+        "SELECT ?n{} {{ {} }} GROUP BY ?n{}",
         s.columns(),
-        s.bound_rows()
+        s.bound_rows(),
+        s.computed("COALESCE(·)")
     );
     s.table(query, |_, _, t| Some(What::Value(t)))
 }
@@ -476,15 +473,12 @@ fn grouped(s: &Setting<'_>) -> Asked {
 /// Evaluates the expressions for two rows, whose terms are the parameters of a prepared query.
 fn prepared(s: &Setting<'_>) -> Asked {
     let mut asked = Asked::default();
-    let used: Vec<&str> = NAMES.to_vec();
-    let columns: String = (0..s.count())
-        .map(|k| format!(" ({} AS ?x{k})", s.text(k)))
-        .collect();
     let query = format!(
-        "SELECT{columns} (COALESCE(?a, ?b, ?c) AS ?all) {{ <http://e/one> <http://e/is> ?here }}"
+        "SELECT{} (COALESCE(?a, ?b, ?c) AS ?all) {{ <http://e/one> <http://e/is> ?here }}",
+        s.computed("·")
     );
     let options = QueryOptions::default().with_threads(1);
-    let prepared = match s.db.prepare(&query, &used, &options) {
+    let prepared = match s.db.prepare(&query, &NAMES, &options) {
         Ok(p) => p,
         Err(e) => {
             asked.refused.push((query, e.to_string()));
@@ -543,11 +537,7 @@ fn having(s: &Setting<'_>) -> Asked {
 }
 
 fn summed(s: &Setting<'_>) -> Asked {
-    let columns: String = (0..s.count())
-        .map(|k| format!(" (SUM(IF({}, 1, 0)) AS ?x{k})", s.text(k)))
-        .collect();
-    let query = format!("SELECT ?n{columns} {{ {} }} GROUP BY ?n", s.bound_rows());
-    s.table(query, |_, _, t| {
+    s.table(s.grouped("SUM(IF(·, 1, 0))"), |_, _, t| {
         Some(What::Truth(number(t.as_ref()).map(|n| n == 1)))
     })
 }

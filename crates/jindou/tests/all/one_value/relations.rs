@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::judge::{Disagreement, Report};
-use super::stores::{Store, VALUE, ask, number_of, vertex};
+use super::stores::{Store, Table, VALUE, ask, number_of, vertex};
 use jindou_testing::Rng;
 use jindou_testing::reference::{self, Truth, Value, same};
 use oxrdf::Term;
@@ -49,25 +49,57 @@ impl Relations {
     }
 }
 
-fn add(
-    report: &mut Report,
+/// A query of a store in a position, and where disagreements about its answer are noted.
+struct Question<'r> {
+    report: &'r mut Report,
     position: &'static str,
-    store: &Store,
-    query: &str,
-    data: String,
-    expected: String,
-    got: String,
-) {
-    report.note(Disagreement {
-        position,
-        store: store.name,
-        query: query.to_owned(),
-        expression: data.clone(),
-        cause: data.clone(),
-        data,
-        expected,
-        got,
-    });
+    store: &'r Store,
+    query: String,
+}
+
+impl<'r> Question<'r> {
+    fn new(
+        report: &'r mut Report,
+        position: &'static str,
+        store: &'r Store,
+        query: String,
+    ) -> Self {
+        Self {
+            report,
+            position,
+            store,
+            query,
+        }
+    }
+
+    /// The rows of the answer. An error is noted.
+    fn rows(&mut self, data: &str) -> Option<Table> {
+        ask(&self.store.db, &self.query, None)
+            .map_err(|e| self.note(data, "an answer", e))
+            .ok()
+    }
+
+    fn note(&mut self, data: &str, expected: impl Into<String>, got: impl Into<String>) {
+        self.report.note(Disagreement {
+            position: self.position,
+            store: self.store.name,
+            query: self.query.clone(),
+            expression: data.to_owned(),
+            cause: data.to_owned(),
+            data: data.to_owned(),
+            expected: expected.into(),
+            got: got.into(),
+        });
+    }
+
+    /// Compares whether something passed a condition with the condition's truth.
+    fn passing(&mut self, truth: Truth, passes: bool, data: impl FnOnce() -> String) {
+        self.report.compared += 1;
+        if truth.free.is_none() && passes != (truth.value == Some(true)) {
+            let (expected, got) = (format!("{:?}", truth.value), format!("passing: {passes}"));
+            self.note(&data(), expected, got);
+        }
+    }
 }
 
 /// Tests every operator on every two values, in every store. As constants, each store gets only one value in `one_in`.
@@ -76,32 +108,18 @@ pub fn of_all_pairs(values: &[Term], stores: &[Store], one_in: usize, report: &m
     for (which, store) in stores.iter().enumerate() {
         for (o, op) in OPERATORS.iter().enumerate() {
             let truth = |a: usize, b: usize| relations.truths[o][a][b];
-            let query = format!(
-                "SELECT ?x ?y {{ ?x {VALUE} ?a . ?y {VALUE} ?b FILTER({}) }}",
-                applied(op, "?a", "?b")
-            );
-            pairs(
-                "FILTER of two patterns",
-                report,
-                store,
-                values,
-                op,
-                &query,
-                &truth,
-            );
-            let query = format!(
-                "SELECT ?x ?y {{ ?x {VALUE} ?a . ?y {VALUE} ?b BIND(({}) AS ?t) FILTER(BOUND(?t) && ?t) }}",
-                applied(op, "?a", "?b")
-            );
-            pairs(
-                "BIND of two patterns",
-                report,
-                store,
-                values,
-                op,
-                &query,
-                &truth,
-            );
+            let compared = applied(op, "?a", "?b");
+            for (position, condition) in [
+                ("FILTER of two patterns", format!("FILTER({compared})")),
+                (
+                    "BIND of two patterns",
+                    format!("BIND(({compared}) AS ?t) FILTER(BOUND(?t) && ?t)"),
+                ),
+            ] {
+                let query = format!("SELECT ?x ?y {{ ?x {VALUE} ?a . ?y {VALUE} ?b {condition} }}");
+                let question = Question::new(report, position, store, query);
+                pairs(question, values, op, &truth);
+            }
             for (i, v) in values.iter().enumerate() {
                 if matches!(v, Term::BlankNode(_)) || (i + which + o) % one_in != 0 {
                     continue;
@@ -117,44 +135,19 @@ pub fn of_all_pairs(values: &[Term], stores: &[Store], one_in: usize, report: &m
                         "SELECT ?x {{ ?x {VALUE} ?a FILTER({}) }}",
                         applied(op, a, b)
                     );
-                    let found = match ask(&store.db, &query, None) {
-                        Err(e) => {
-                            add(
-                                report,
-                                "FILTER with a constant",
-                                store,
-                                &query,
-                                applied(op, a, b),
-                                "an answer".into(),
-                                e,
-                            );
-                            continue;
-                        }
-                        Ok(rows) => rows
-                            .iter()
-                            .filter_map(|r| number_of(r[0].as_ref()))
-                            .collect::<BTreeSet<_>>(),
+                    let mut question =
+                        Question::new(report, "FILTER with a constant", store, query);
+                    let Some(rows) = question.rows(&applied(op, a, b)) else {
+                        continue;
                     };
+                    let numbers = rows.iter().filter_map(|r| number_of(r[0].as_ref()));
+                    let found: BTreeSet<_> = numbers.collect();
                     for (j, other) in values.iter().enumerate() {
-                        report.compared += 1;
                         let t = if left { truth(j, i) } else { truth(i, j) };
-                        if t.free.is_none() && found.contains(&j) != (t.value == Some(true)) {
-                            let other = other.to_string();
-                            let data = if left {
-                                applied(op, &other, b)
-                            } else {
-                                applied(op, a, &other)
-                            };
-                            add(
-                                report,
-                                "FILTER with a constant",
-                                store,
-                                &query,
-                                data,
-                                format!("{:?}", t.value),
-                                format!("passing: {}", found.contains(&j)),
-                            );
-                        }
+                        question.passing(t, found.contains(&j), || match left {
+                            true => applied(op, &other.to_string(), b),
+                            false => applied(op, a, &other.to_string()),
+                        });
                     }
                 }
             }
@@ -163,47 +156,22 @@ pub fn of_all_pairs(values: &[Term], stores: &[Store], one_in: usize, report: &m
 }
 
 fn pairs(
-    position: &'static str,
-    report: &mut Report,
-    store: &Store,
+    mut question: Question<'_>,
     values: &[Term],
     op: &str,
-    query: &str,
     truth: &dyn Fn(usize, usize) -> Truth,
 ) {
-    let found = match ask(&store.db, query, None) {
-        Err(e) => {
-            add(
-                report,
-                position,
-                store,
-                query,
-                op.into(),
-                "an answer".into(),
-                e,
-            );
-            return;
-        }
-        Ok(rows) => rows
-            .iter()
-            .filter_map(|r| Some((number_of(r[0].as_ref())?, number_of(r[1].as_ref())?)))
-            .collect::<BTreeSet<_>>(),
+    let Some(rows) = question.rows(op) else {
+        return;
     };
+    let found: BTreeSet<_> = rows
+        .iter()
+        .filter_map(|r| Some((number_of(r[0].as_ref())?, number_of(r[1].as_ref())?)))
+        .collect();
     for (i, a) in values.iter().enumerate() {
         for (j, b) in values.iter().enumerate() {
-            report.compared += 1;
-            let t = truth(i, j);
-            if t.free.is_none() && found.contains(&(i, j)) != (t.value == Some(true)) {
-                add(
-                    report,
-                    position,
-                    store,
-                    query,
-                    applied(op, &a.to_string(), &b.to_string()),
-                    format!("{:?}", t.value),
-                    format!("passing: {}", found.contains(&(i, j))),
-                );
-            }
+            let data = || applied(op, &a.to_string(), &b.to_string());
+            question.passing(truth(i, j), found.contains(&(i, j)), data);
         }
     }
 }
@@ -239,70 +207,56 @@ pub fn of_expressions(case: &Case<'_>, stores: &[Store], rng: &mut Rng, report: 
     for descending in [false, true] {
         let by = if descending { "DESC" } else { "ASC" };
         let query = format!("SELECT ?n {{ {rows} }} ORDER BY {by}({})", e.text);
-        ordered(report, store, &query, case, k, &wants, descending);
+        ordered(
+            Question::new(report, "ORDER BY", store, query),
+            &e.text,
+            &wants,
+            descending,
+        );
     }
+    let query = format!("SELECT DISTINCT ?x {{ {rows} BIND({} AS ?x) }}", e.text);
     distinct(
-        report,
-        store,
-        &format!("SELECT DISTINCT ?x {{ {rows} BIND({} AS ?x) }}", e.text),
+        Question::new(report, "DISTINCT", store, query),
         &wants,
         &e.text,
     );
-    aggregated(report, store, &rows, case, k, &wants);
+    let query = format!(
+        "SELECT (SUM({0}) AS ?sum) (MIN({0}) AS ?min) (MAX({0}) AS ?max) {{ {rows} }}",
+        e.text
+    );
+    aggregated(
+        Question::new(report, "aggregates of rows", store, query),
+        &e.text,
+        &wants,
+    );
     let other = &case.expressions[rng.below(case.expressions.len())];
     if other.values.iter().all(|o| o.free.is_none()) {
         let query = format!(
             "SELECT ?n ?m {{ {{ SELECT ?n (({}) AS ?x) {{ {rows} }} }} {{ SELECT (?n AS ?m) (({}) AS ?y) {{ {rows} }} }} FILTER(?x = ?y) }}",
             e.text, other.text
         );
+        let others: Vec<_> = other.values.iter().map(|o| o.value.as_ref()).collect();
+        let text = format!("{} = {}", e.text, other.text);
         joined(
-            report,
-            store,
-            &query,
+            Question::new(report, "join on values", store, query),
             &wants,
-            &other
-                .values
-                .iter()
-                .map(|o| o.value.as_ref())
-                .collect::<Vec<_>>(),
-            &format!("{} = {}", e.text, other.text),
+            &others,
+            &text,
         );
     }
 }
 
 /// Tests SUM, MIN and MAX of an expression over all rows. Sums whose steps are rounded are skipped, since they depend
 /// on the order of the rows.
-fn aggregated(
-    report: &mut Report,
-    store: &Store,
-    rows: &str,
-    case: &Case<'_>,
-    k: usize,
-    wants: &[Option<&Value>],
-) {
-    let text = &case.expressions[k].text;
+fn aggregated(mut question: Question<'_>, text: &str, wants: &[Option<&Value>]) {
     let Some(all) = wants.iter().copied().collect::<Option<Vec<&Value>>>() else {
         return;
     };
-    let query = format!(
-        "SELECT (SUM({text}) AS ?sum) (MIN({text}) AS ?min) (MAX({text}) AS ?max) {{ {rows} }}"
-    );
-    let row = match ask(&store.db, &query, None) {
+    let row = match ask(&question.store.db, &question.query, None) {
         Ok(mut answer) if answer.len() == 1 => answer.remove(0),
-        other => {
-            add(
-                report,
-                "aggregates of rows",
-                store,
-                &query,
-                text.clone(),
-                "a row".into(),
-                format!("{other:?}"),
-            );
-            return;
-        }
+        other => return question.note(text, "a row", format!("{other:?}")),
     };
-    report.compared += 3;
+    question.report.compared += 3;
     let shown = |t: &Option<Term>| t.as_ref().map_or("unbound".into(), ToString::to_string);
     let floating = |v: &&Value| match v.term() {
         Term::Literal(l) => matches!(l.datatype(), xsd::FLOAT | xsd::DOUBLE),
@@ -323,15 +277,8 @@ fn aggregated(
         };
         if !right && !free {
             let want = sum.as_ref().map(|v| v.term().clone());
-            add(
-                report,
-                "SUM of rows",
-                store,
-                &query,
-                text.clone(),
-                shown(&want),
-                shown(&row[0]),
-            );
+            question.position = "SUM of rows";
+            question.note(text, shown(&want), shown(&row[0]));
         }
     }
     for (got, name) in [(&row[1], "MIN of rows"), (&row[2], "MAX of rows")] {
@@ -347,22 +294,10 @@ fn aggregated(
             .as_ref()
             .is_some_and(|t| all.iter().any(|v| same(t, v)) && !all.iter().any(|v| better(v, t)));
         if !right {
-            let text = format!(
-                "{text} of {}",
-                all.iter()
-                    .map(|v| v.term().to_string())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            );
-            add(
-                report,
-                name,
-                store,
-                &query,
-                text,
-                "the least or greatest of them".into(),
-                shown(got),
-            );
+            let all: Vec<String> = all.iter().map(|v| v.term().to_string()).collect();
+            let text = format!("{text} of {}", all.join(", "));
+            question.position = name;
+            question.note(&text, "the least or greatest of them", shown(got));
         }
     }
 }
@@ -385,43 +320,15 @@ fn index(t: Option<&Term>) -> usize {
     }
 }
 
-fn ordered(
-    report: &mut Report,
-    store: &Store,
-    query: &str,
-    case: &Case<'_>,
-    k: usize,
-    wants: &[Option<&Value>],
-    descending: bool,
-) {
-    let text = &case.expressions[k].text;
-    let mut order: Vec<usize> = match ask(&store.db, query, None) {
-        Ok(rows) => rows.iter().map(|r| index(r[0].as_ref())).collect(),
-        Err(e) => {
-            add(
-                report,
-                "ORDER BY",
-                store,
-                query,
-                text.clone(),
-                "an answer".into(),
-                e,
-            );
-            return;
-        }
-    };
-    report.compared += order.len() as u64;
-    if order.len() != wants.len() {
-        add(
-            report,
-            "ORDER BY",
-            store,
-            query,
-            text.clone(),
-            format!("{} rows", wants.len()),
-            format!("{} rows", order.len()),
-        );
+fn ordered(mut question: Question<'_>, text: &str, wants: &[Option<&Value>], descending: bool) {
+    let Some(rows) = question.rows(text) else {
         return;
+    };
+    let mut order: Vec<usize> = rows.iter().map(|r| index(r[0].as_ref())).collect();
+    question.report.compared += order.len() as u64;
+    if order.len() != wants.len() {
+        let [wanted, got] = [wants.len(), order.len()].map(|n| format!("{n} rows"));
+        return question.note(text, wanted, got);
     }
     if descending {
         order.reverse();
@@ -437,43 +344,22 @@ fn ordered(
             if wrong {
                 let shown =
                     |v: Option<&Value>| v.map_or("unbound".into(), |v| v.term().to_string());
-                add(
-                    report,
-                    "ORDER BY",
-                    store,
-                    query,
-                    text.clone(),
-                    format!("{} before {}", shown(b), shown(a)),
-                    if descending {
-                        "the other order, descending"
-                    } else {
-                        "the other order"
-                    }
-                    .into(),
-                );
-                return;
+                let expected = format!("{} before {}", shown(b), shown(a));
+                let got = match descending {
+                    true => "the other order, descending",
+                    false => "the other order",
+                };
+                return question.note(text, expected, got);
             }
         }
     }
 }
 
-fn distinct(report: &mut Report, store: &Store, query: &str, wants: &[Option<&Value>], text: &str) {
-    let rows = match ask(&store.db, query, None) {
-        Ok(rows) => rows,
-        Err(e) => {
-            add(
-                report,
-                "DISTINCT",
-                store,
-                query,
-                text.to_owned(),
-                "an answer".into(),
-                e,
-            );
-            return;
-        }
+fn distinct(mut question: Question<'_>, wants: &[Option<&Value>], text: &str) {
+    let Some(rows) = question.rows(text) else {
+        return;
     };
-    report.compared += rows.len() as u64;
+    question.report.compared += rows.len() as u64;
     let is = |got: &Option<Term>, want: &Option<&Value>| match (got, want) {
         (None, None) => true,
         (Some(t), Some(v)) => same(t, v),
@@ -484,87 +370,40 @@ fn distinct(report: &mut Report, store: &Store, query: &str, wants: &[Option<&Va
             .as_ref()
             .map_or("unbound".into(), ToString::to_string);
         if !wants.iter().any(|w| is(&row[0], w)) {
-            add(
-                report,
-                "DISTINCT",
-                store,
-                query,
-                text.to_owned(),
-                "a value of a row".into(),
-                shown,
-            );
+            question.note(text, "a value of a row", shown);
         } else if rows[..i].contains(row) {
-            add(
-                report,
-                "DISTINCT",
-                store,
-                query,
-                text.to_owned(),
-                "each once".into(),
-                format!("{shown} again"),
-            );
+            question.note(text, "each once", format!("{shown} again"));
         }
     }
     for w in wants {
         if !rows.iter().any(|r| is(&r[0], w)) {
             let shown = w.map_or("unbound".into(), |v| v.term().to_string());
-            add(
-                report,
-                "DISTINCT",
-                store,
-                query,
-                text.to_owned(),
-                shown,
-                "no such row".into(),
-            );
+            question.note(text, shown, "no such row");
         }
     }
 }
 
 fn joined(
-    report: &mut Report,
-    store: &Store,
-    query: &str,
+    mut question: Question<'_>,
     left: &[Option<&Value>],
     right: &[Option<&Value>],
     text: &str,
 ) {
-    let found: BTreeSet<(usize, usize)> = match ask(&store.db, query, None) {
-        Ok(rows) => rows
-            .iter()
-            .map(|r| (index(r[0].as_ref()), index(r[1].as_ref())))
-            .collect(),
-        Err(e) => {
-            add(
-                report,
-                "join on values",
-                store,
-                query,
-                text.to_owned(),
-                "an answer".into(),
-                e,
-            );
-            return;
-        }
+    let Some(rows) = question.rows(text) else {
+        return;
     };
+    let found: BTreeSet<(usize, usize)> = rows
+        .iter()
+        .map(|r| (index(r[0].as_ref()), index(r[1].as_ref())))
+        .collect();
     for (i, a) in left.iter().enumerate() {
         for (j, b) in right.iter().enumerate() {
-            report.compared += 1;
             let (Some(a), Some(b)) = (a, b) else {
+                question.report.compared += 1;
                 continue;
             };
-            let t = reference::equal(a, b);
-            if t.free.is_none() && found.contains(&(i, j)) != (t.value == Some(true)) {
-                add(
-                    report,
-                    "join on values",
-                    store,
-                    query,
-                    format!("{text}: {} = {}", a.term(), b.term()),
-                    format!("{:?}", t.value),
-                    format!("passing: {}", found.contains(&(i, j))),
-                );
-            }
+            let data = || format!("{text}: {} = {}", a.term(), b.term());
+            question.passing(reference::equal(a, b), found.contains(&(i, j)), data);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Stores that have the same statements, but were made in different ways.
 
-use jindou::parse::{Format, Sources};
+use jindou::parse::Format;
+use jindou::testing::source;
 use jindou::{
     Access, Answer, Batch, Database, Durability, LoadOptions, MergeOptions, OpenOptions, Progress,
     QueryOptions, ReclusterOptions, ServiceCaller, TakeRow, UpdateOptions,
@@ -57,12 +58,9 @@ fn statements(values: &[Term]) -> Vec<Quad> {
 
 fn load(dir: &Path, quads: &[Quad]) -> Database {
     let text: String = quads.iter().map(|q| format!("{q} .\n")).collect();
-    let sources = Sources::builder()
-        .text("values.nq", text.into_bytes(), Format::NQuads)
-        .build()
-        .expect("a source");
+    let source = source(&text, Format::NQuads);
     let options = LoadOptions::default().with_threads(1).with_memory(64 << 20);
-    Database::load(dir, &sources, &options, &Progress::default()).expect("a load");
+    Database::load(dir, &source, &options, &Progress::default()).expect("a load");
     let options = OpenOptions::default()
         .with_access(Access::Write)
         .with_durability(Durability::None);

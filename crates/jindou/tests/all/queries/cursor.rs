@@ -1,7 +1,8 @@
 //! Cursors over databases in memory: compared with `spareval`'s answers, with readers that are slow or go away, and
 //! with limits.
 
-use jindou::parse::{Format, Sources};
+use jindou::parse::Format;
+use jindou::testing::source;
 use jindou::{
     CancelToken, Cursor, Database, Error, MemoryBudget, QueryOptions, Resource, Result,
     UpdateOptions, decode_term,
@@ -11,16 +12,14 @@ use oxrdf::Quad;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-fn load(nquads: String) -> Database {
-    let source = Sources::builder()
-        .text("data.nq", nquads.into_bytes(), Format::NQuads)
-        .build()
-        .unwrap();
+fn load(nquads: &str) -> Database {
+    let source = source(nquads, Format::NQuads);
     Database::in_memory_from(&source, &UpdateOptions::default()).unwrap()
 }
 
 fn database(quads: &[Quad]) -> Database {
-    load(quads.iter().map(|q| format!("{q} .\n")).collect())
+    let lines: String = quads.iter().map(|q| format!("{q} .\n")).collect();
+    load(&lines)
 }
 
 /// A database of `n` subjects with a number each, so that [`PRODUCT`] has n² rows.
@@ -29,7 +28,7 @@ fn numbered(n: usize) -> Database {
     for i in 0..n {
         let _ = writeln!(text, "<http://e/v{i}> <http://e/p> \"{i}\" .");
     }
-    load(text)
+    load(&text)
 }
 
 const PRODUCT: &str = "SELECT ?a ?b { ?a <http://e/p> ?x . ?b <http://e/p> ?y }";

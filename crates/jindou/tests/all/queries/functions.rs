@@ -1,12 +1,13 @@
 //! Functions that a program registers under IRIs, and calls of IRIs that are not registered. This follows the example
 //! in `docs/adding.md`: the function `ex:soundex` computes the Soundex codes of the US National Archives.
 
-use jindou::testing::load_nquads;
+use jindou::testing::Store;
 use jindou::{Argument, Database, Error, Function, Functions, QueryOptions, UpdateOptions, Value};
 use oxrdf::{Literal, Term};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
 
 const PREFIXES: &str = "PREFIX ex: <http://e/fn#> PREFIX : <http://e/> ";
 
@@ -89,13 +90,8 @@ fn functions() -> Functions {
     functions
 }
 
-fn options(functions: &Functions) -> QueryOptions {
-    QueryOptions::default()
-        .with_threads(2)
-        .with_functions(functions.clone())
-}
-
-fn database(dir: &std::path::Path) -> Database {
+/// A store of names, and options with the functions.
+fn named() -> (TempDir, Database, QueryOptions) {
     // Names with the codes that https://www.archives.gov/research/census/soundex gives.
     let names = [
         ("Washington", "W252"),
@@ -111,8 +107,9 @@ fn database(dir: &std::path::Path) -> Database {
         text += &format!("<http://e/p{i}> <http://e/name> \"{name}\" .\n");
         text += &format!("<http://e/p{i}> <http://e/code> \"{code}\" .\n");
     }
-    load_nquads(dir, &text).unwrap();
-    Database::open(dir).unwrap()
+    let Store { folder, db, .. } = Store::of_trig(&text);
+    let options = QueryOptions::default().with_threads(2);
+    (folder, db, options.with_functions(functions()))
 }
 
 fn rows(db: &Database, text: &str, options: &QueryOptions) -> Vec<Vec<Option<Term>>> {
@@ -130,9 +127,7 @@ fn error(db: &Database, text: &str, options: &QueryOptions) -> Error {
 
 #[test]
 fn registered_functions_have_values_everywhere() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = database(dir.path());
-    let with = options(&functions());
+    let (_folder, db, with) = named();
     // In a FILTER, for all names, and then in BIND, ORDER BY and GROUP BY.
     let all = "SELECT * { ?p :name ?n ; :code ?c FILTER(ex:soundex(?n) = ?c) }";
     assert_eq!(rows(&db, all, &with).len(), 7);
@@ -168,9 +163,7 @@ fn registered_functions_have_values_everywhere() {
 
 #[test]
 fn a_function_that_varies_is_called_for_each_row() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = database(dir.path());
-    let with = options(&functions());
+    let (_folder, db, with) = named();
     for text in [
         "SELECT DISTINCT ?t { ?p :name ?n BIND(ex:ticket() AS ?t) }",
         "SELECT DISTINCT ?t { ?p :name ?n BIND(ex:ticket(1) AS ?t) }",
@@ -182,9 +175,7 @@ fn a_function_that_varies_is_called_for_each_row() {
 
 #[test]
 fn an_iri_that_nobody_registered_is_the_querys_error() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = database(dir.path());
-    let with = options(&functions());
+    let (_folder, db, with) = named();
     let call = "SELECT (ex:soundex(?n) AS ?c) { ?p :name ?n }";
     // Alternately without and with the functions, since plans are cached for each set of functions.
     for _ in 0..2 {
@@ -239,9 +230,7 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
 /// `«` and `»` enclose each call of an unknown function, or with a wrong number of arguments.
 #[test]
 fn faults_of_calls_have_their_places() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = database(dir.path());
-    let with = options(&functions());
+    let (_folder, db, with) = named();
     let base = "BASE <http://e/> PREFIX e: <http://e/> PREFIX ex: <http://e/fn#>\n";
     for (marked, iri) in [
         ("ASK { FILTER(«<http://e/nobody>»(1)) }", "http://e/nobody"),
@@ -313,9 +302,7 @@ fn faults_of_calls_have_their_places() {
 
 #[test]
 fn a_panic_ends_its_query_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = database(dir.path());
-    let with = options(&functions());
+    let (_folder, db, with) = named();
     let e = error(&db, "SELECT (ex:panic() AS ?x) { ?p :name ?n }", &with).to_string();
     assert!(
         e.contains("<http://e/fn#panic> panicked: out of cheese"),
@@ -329,10 +316,9 @@ fn a_panic_ends_its_query_alone() {
 
 #[test]
 fn a_prepared_query_keeps_its_functions() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = database(dir.path());
+    let (_folder, db, with) = named();
     let text = format!("{PREFIXES}SELECT (ex:soundex(?n) AS ?c) {{ $p :name ?n }}");
-    let prepared = db.prepare(&text, &["p"], &options(&functions())).unwrap();
+    let prepared = db.prepare(&text, &["p"], &with).unwrap();
     let term: Term = oxrdf::NamedNode::new_unchecked("http://e/p0").into();
     let mut session = prepared.session();
     // The options of a run do not contain the functions; those of the preparation apply.

@@ -1,10 +1,10 @@
 //! Lookup of quads by pattern, compared with a filter over all quads: before and after updates, over a loaded base, and
 //! with blank nodes in all positions.
 
-use jindou::parse::{Format, Sources};
+use jindou::parse::Format;
+use jindou::testing::{Store, source};
 use jindou::{
-    CancelToken, Database, Error, LoadOptions, MemoryBudget, Progress, QuadPattern, QueryOptions,
-    UpdateOptions,
+    CancelToken, Database, Error, MemoryBudget, QuadPattern, QueryOptions, UpdateOptions,
 };
 use jindou_testing::Rng;
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -87,15 +87,10 @@ fn patterns_find_what_a_filter_does() {
         quads.sort_by_key(ToString::to_string);
         quads.dedup();
         let text: String = quads.iter().map(|q| format!("{q} .\n")).collect();
-        let source = Sources::builder()
-            .text("a.nq", text.into_bytes(), Format::NQuads)
-            .build()
-            .unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let dir = folder.path().join("store");
-        Database::load(&dir, &source, &LoadOptions::default(), &Progress::default()).unwrap();
+        let source = source(&text, Format::NQuads);
+        let store = Store::load(&source);
         for db in [
-            Database::open(&dir).unwrap(),
+            store.db.clone(),
             Database::in_memory_from(&source, &UpdateOptions::default()).unwrap(),
         ] {
             check(&db, &quads, &mut rng);

@@ -3,10 +3,9 @@
 
 use crate::compare;
 use crate::oracle;
-use compare::assert_equal;
-use jindou::results::Collector;
+use compare::{assert_equal, round_floats};
 use jindou::testing::Store;
-use jindou::{Answer, QuadSource, QueryOptions, parse_query};
+use jindou::{QuadSource, parse_query};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::{Inferred, Lubm};
@@ -24,31 +23,6 @@ fn both(make: &dyn Fn() -> Box<dyn QuadSource>) -> (Store, Dataset) {
     (Store::load(&*make()), data)
 }
 
-fn ask(store: &Store, text: &str) -> Answer {
-    let options = QueryOptions::default();
-    let mut collector = Collector::new(store.db.runtime().memory().clone());
-    store
-        .db
-        .run(text, &options, &mut collector)
-        .unwrap_or_else(|e| panic!("{text}: {e}"));
-    collector.into_answer()
-}
-
-/// Rounds `xsd:float` values to four digits, since a sum of floats depends on the order of its terms.
-fn round_floats(answer: &mut Answer) {
-    let Answer::Solutions { rows, .. } = answer else {
-        return;
-    };
-    for term in rows.iter_mut().flatten().flatten() {
-        if let oxrdf::Term::Literal(l) = term
-            && l.datatype() == oxrdf::vocab::xsd::FLOAT
-            && let Ok(value) = l.value().parse::<f64>()
-        {
-            *term = oxrdf::Literal::new_simple_literal(format!("{value:.3e}")).into();
-        }
-    }
-}
-
 #[test]
 fn bsbm_answers_are_spareval_s() {
     let (store, data) = both(&|| Box::new(Bsbm::new(60, 1)));
@@ -61,7 +35,7 @@ fn bsbm_answers_are_spareval_s() {
     for template in all.filter(|t| t.name != "B3") {
         for instance in template.instances(&source, 3) {
             let query = parse_query(&instance.text).unwrap();
-            let mut got = ask(&store, &instance.text);
+            let mut got = compare::run(&store.db, &instance.text);
             let mut want = oracle::answer(&data, &query).unwrap();
             round_floats(&mut got);
             round_floats(&mut want);
@@ -78,7 +52,7 @@ fn sp2b_answers_are_spareval_s() {
     let mut rows = 0;
     for q in &sp2b::QUERIES {
         let text = q.text();
-        let got = ask(&store, &text);
+        let got = compare::run(&store.db, &text);
         let want = oracle::answer(&data, &parse_query(&text).unwrap()).unwrap();
         assert_equal(q.name, &got, &want);
         rows += compare::bag(&got).len();
@@ -91,7 +65,7 @@ fn lubm_s_official_queries_have_the_reference_answers() {
     let inferred = Store::load(&Inferred::new(Lubm::new(1, 0)));
     let raw = Store::load(&Lubm::new(1, 0));
     for q in &lubm_official::QUERIES {
-        let rows = |store: &Store| compare::bag(&ask(store, q.text)).len() as u64;
+        let rows = |store: &Store| compare::bag(&compare::run(&store.db, q.text)).len() as u64;
         let want = lubm_official::inferred_rows(q.name, 1).unwrap();
         assert_eq!(rows(&inferred), want, "{}", q.name);
         let as_it_is = rows(&raw);

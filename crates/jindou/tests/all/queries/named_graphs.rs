@@ -2,11 +2,11 @@
 
 use jindou::{Database, LoadOptions, Progress};
 use jindou_parse::{Input, Sources};
+use jindou_testing::{files_below, unpack};
 use oxrdf::{GraphName, NamedNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParser};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The rows of a query, as text.
 fn rows(db: &Database, text: &str) -> Vec<Vec<String>> {
@@ -31,35 +31,6 @@ fn counts(db: &Database, text: &str) -> BTreeMap<String, usize> {
         .into_iter()
         .map(|r| (r[0].clone(), r[1].parse().unwrap()))
         .collect()
-}
-
-/// Unpacks a tar archive with the command `tar`.
-fn unpack(archive: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().unwrap();
-    let done = Command::new("tar")
-        .arg("xzf")
-        .arg(archive)
-        .arg("-C")
-        .arg(to.path())
-        .status()
-        .expect("tar");
-    assert!(done.success());
-    to
-}
-
-fn files(dir: &Path, out: &mut Vec<PathBuf>) {
-    for e in std::fs::read_dir(dir).unwrap() {
-        let path = e.unwrap().path();
-        if path.is_dir() {
-            files(&path, out);
-        } else if path
-            .extension()
-            .and_then(|e| RdfFormat::from_extension(e.to_str()?))
-            .is_some()
-        {
-            out.push(path);
-        }
-    }
 }
 
 /// The quads of a file as `oxrdfio` reads them; `None` if it finds an error. Blank nodes are renamed, so that those of
@@ -100,10 +71,11 @@ fn archive_counts(name: &str, most: usize) {
     let Some(archive) = jindou_testing::shared(&format!("data/{name}")) else {
         return;
     };
-    let folder = unpack(&archive);
-    let mut all = Vec::new();
-    files(folder.path(), &mut all);
-    all.sort();
+    let folder = tempfile::tempdir().unwrap();
+    unpack(&archive, folder.path());
+    let format = |path: &PathBuf| RdfFormat::from_extension(path.extension()?.to_str()?);
+    let mut all = files_below(folder.path());
+    all.retain(|path| format(path).is_some());
     all.truncate(most);
     let mut builder = Sources::builder().lenient(true);
     let mut want: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

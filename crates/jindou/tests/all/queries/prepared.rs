@@ -1,16 +1,13 @@
 //! Prepared queries: compared with `spareval`'s answers to the text with the terms inserted, and used across updates.
 
-use jindou::testing::load_nquads;
+use jindou::testing::{Store, load_nquads};
 use jindou::{Database, Error, QueryOptions, UpdateOptions, Value};
 use jindou_testing::{Answer, Rng, answer};
 use oxrdf::{Literal, NamedNode, Quad, Term};
 use std::fmt::Write as _;
 
 fn database(data: &[Quad], dir: &std::path::Path) -> Database {
-    let mut text = String::new();
-    for q in data {
-        let _ = writeln!(text, "{q} .");
-    }
+    let text: String = data.iter().map(|q| format!("{q} .\n")).collect();
     load_nquads(dir, &text).unwrap();
     Database::open(dir).unwrap()
 }
@@ -157,18 +154,10 @@ fn random_queries_answer_like_the_text_with_the_terms_in_it() {
 
 #[test]
 fn updates_are_seen_and_new_terms_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("store");
-    load_nquads(
-        &path,
-        "<http://e/v0> <http://e/p0> <http://e/v1> .\n<http://e/v1> <http://e/p0> <http://e/v2> .\n",
-    )
-    .unwrap();
-    let db = Database::open_with(
-        &path,
-        &jindou::OpenOptions::default().with_access(jindou::Access::Write),
-    )
-    .unwrap();
+    let store = Store::of_trig(
+        "<http://e/v0> <http://e/p0> <http://e/v1> . <http://e/v1> <http://e/p0> <http://e/v2> .",
+    );
+    let db = &store.db;
     let options = QueryOptions::default();
     let text = "SELECT ?o { $s <http://e/p0> ?o }";
     let prepared = db.prepare(text, &["s"], &options).unwrap();
@@ -204,16 +193,8 @@ fn updates_are_seen_and_new_terms_found() {
 
 #[test]
 fn parameters_may_be_columns_predicates_graphs_and_parts_of_expressions() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("store");
-    load_nquads(
-        &path,
-        "<http://e/a> <http://e/p> \"5\"^^<http://www.w3.org/2001/XMLSchema#integer> .
-<http://e/b> <http://e/p> \"7\"^^<http://www.w3.org/2001/XMLSchema#integer> .
-<http://e/a> <http://e/q> <http://e/b> <http://e/g> .\n",
-    )
-    .unwrap();
-    let db = Database::open(&path).unwrap();
+    let store = Store::of_trig("@prefix : <http://e/> . :a :p 5 . :b :p 7 . :g { :a :q :b }");
+    let db = &store.db;
     let options = QueryOptions::default();
     let ask = |text: &str, names: &[&str], values: &[Term]| -> Vec<String> {
         let values: Vec<Value<'_>> = values.iter().map(Value::Term).collect();
@@ -262,10 +243,8 @@ fn parameters_may_be_columns_predicates_graphs_and_parts_of_expressions() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("store");
-    load_nquads(&path, "<http://e/a> <http://e/p> <http://e/b> .\n").unwrap();
-    let db = Database::open(&path).unwrap();
+    let store = Store::of_trig("<http://e/a> <http://e/p> <http://e/b> .");
+    let db = &store.db;
     let options = QueryOptions::default();
     let text = "SELECT ?s { ?s ?p ?o BIND(1 AS ?one) }";
     for (names, why) in [

@@ -1,20 +1,18 @@
 //! The workloads and the real data of the shared inputs over shards: every answer is one store's, whatever the number of shards
 //! and their placement.
 
-use crate::compare::bag;
-use jindou::results::Collector;
+use crate::compare::{assert_same_rows, bag, round_floats, run_with};
 use jindou::testing::Store;
 use jindou::{Answer, Placement, QuadSource, QueryOptions, ShardMode, Sharding};
 use jindou_parse::Sources;
+use jindou_testing::{files_below, unpack};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::{bsbm, lubm, sp2b, watdiv};
 use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use oxrdf::Term;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// All numbers of shards and both placements, with blocks of one id.
 fn all_cuts() -> Vec<Sharding> {
@@ -37,26 +35,12 @@ fn ask_in(store: &Store, text: &str, mode: ShardMode) -> Answer {
     let options = QueryOptions::default()
         .with_union_default(true)
         .with_shard_mode(mode);
-    let mut collector = Collector::new(store.db.runtime().memory().clone());
-    store
-        .db
-        .run(text, &options, &mut collector)
-        .unwrap_or_else(|e| panic!("{text}: {e}"));
-    collector.into_answer()
+    run_with(&store.db, text, &options)
 }
 
 /// Rows, sorted; of floats four digits, as the order of a sum is undefined.
 fn rows(mut answer: Answer) -> Vec<String> {
-    if let Answer::Solutions { rows, .. } = &mut answer {
-        for term in rows.iter_mut().flatten().flatten() {
-            if let Term::Literal(l) = term
-                && l.datatype() == oxrdf::vocab::xsd::FLOAT
-                && let Ok(value) = l.value().parse::<f64>()
-            {
-                *term = oxrdf::Literal::new_simple_literal(format!("{value:.3e}")).into();
-            }
-        }
-    }
+    round_floats(&mut answer);
     bag(&answer)
 }
 
@@ -85,16 +69,8 @@ fn agree(
             if asked.elapsed() > slowest.0 {
                 slowest = (asked.elapsed(), format!("{query}, {mode:?}"));
             }
-            if got != *want {
-                let at = got.iter().zip(want).take_while(|(a, b)| a == b).count();
-                panic!(
-                    "{name}, {query} over {cut:?}, {mode:?}: {} rows, not {}; the first that differs: {:?}, not {:?}\n{text}",
-                    got.len(),
-                    want.len(),
-                    got.get(at),
-                    want.get(at)
-                );
-            }
+            let what = format!("{name}, {query} over {cut:?}, {mode:?}: {text}");
+            assert_same_rows(&what, &got, want);
         }
         println!(
             "{name}: {} shards by {}: {} queries agree, {:.1} s, the slowest ({}) {:.1} s",
@@ -180,29 +156,6 @@ fn watdiv_over_any_shards_is_one_store_s() {
     assert!(rows > 10_000, "{rows} rows");
 }
 
-fn unpack(archive: &Path) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let unpacked = std::process::Command::new("tar")
-        .arg("xzf")
-        .arg(archive)
-        .arg("-C")
-        .arg(folder.path())
-        .status();
-    assert!(unpacked.unwrap().success());
-    folder
-}
-
-fn files(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if Sources::builder().path(&path).build().is_ok() {
-            found.push(path);
-        }
-    }
-}
-
 /// The first column of an answer.
 fn column(store: &Store, text: &str) -> Vec<Term> {
     match ask(store, text) {
@@ -262,10 +215,10 @@ fn real_data_over_any_shards_is_one_store_s() {
         let Some(archive) = jindou_testing::shared(&format!("data/{name}.tar.gz")) else {
             return;
         };
-        let folder = unpack(&archive);
-        let mut all = Vec::new();
-        files(folder.path(), &mut all);
-        all.sort();
+        let folder = tempfile::tempdir().unwrap();
+        unpack(&archive, folder.path());
+        let mut all = files_below(folder.path());
+        all.retain(|path| Sources::builder().path(path).build().is_ok());
         // Files of the archive that are damaged are loaded as far as they go: the same part each time.
         let sources = || -> Box<dyn QuadSource> {
             let builder = Sources::builder().lenient(true);

@@ -5,7 +5,7 @@ use crate::compare;
 use crate::oracle;
 use compare::{assert_equal, bag};
 use jindou::results::Collector;
-use jindou::testing::Store;
+use jindou::testing::{Store, source};
 use jindou::{
     CancelToken, Database, Error, Placement, QueryOptions, ShardMode, Sharding, parse_query,
 };
@@ -14,12 +14,13 @@ use jindou_cluster::shards::{
 };
 use jindou_graph::shard::{Blocks, Far};
 use jindou_parse::{Format, Sources};
+use jindou_store::Snapshot;
 use jindou_store::shard::{Cluster, open_shards};
 use jindou_workloads::lubm::{Inferred, Lubm};
 use jindou_workloads::queries::lubm::QUERIES;
 use jindou_workloads::queries::lubm_official;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 fn sharding(shards: u32, placement: Placement) -> Sharding {
@@ -121,15 +122,15 @@ fn varied_trig() -> String {
     text
 }
 
+fn varied() -> Sources {
+    source(&varied_trig(), Format::TriG)
+}
+
 /// Terms without value ranks that stand in several sort columns.
 #[test]
 fn rows_are_ordered_as_one_store_orders_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v.trig");
-    std::fs::write(&path, varied_trig()).unwrap();
-    let source = || Sources::builder().path(&path).build().unwrap();
-    let whole = Store::load(&source());
-    let cut = Store::load_sharded(&source(), Some(sharding(3, Placement::Range)));
+    let whole = Store::load(&varied());
+    let cut = Store::load_sharded(&varied(), Some(sharding(3, Placement::Range)));
     for query in [
         "SELECT * { ?a :p ?b } ORDER BY ?a ?b",
         "SELECT * { ?a :p ?b OPTIONAL { ?b :v ?v FILTER(?v > 12) } } ORDER BY ?v DESC(?b) ?a",
@@ -152,11 +153,8 @@ fn the_first_rows_are_those_of_one_store() {
             text += &format!(":n{i} :w :n{} .\n", i % 100);
         }
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v.ttl");
-    std::fs::write(&path, text).unwrap();
-    let source = || Sources::builder().path(&path).build().unwrap();
-    let whole = Store::load(&source());
+    let source = source(&text, Format::Turtle);
+    let whole = Store::load(&source);
     let queries = [
         "SELECT ?v ?a ?b { ?a :p ?b . ?b :v ?v } ORDER BY ?v ?a ?b LIMIT 20",
         "SELECT ?v ?a ?b { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?a ?b LIMIT 20 OFFSET 35",
@@ -172,7 +170,7 @@ fn the_first_rows_are_those_of_one_store() {
         (6, Placement::Range),
         (12, Placement::Hash),
     ] {
-        let cut = Store::load_sharded(&source(), Some(sharding(shards, placement)));
+        let cut = Store::load_sharded(&source, Some(sharding(shards, placement)));
         for (query, want) in queries.iter().zip(&want) {
             for mode in [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace] {
                 let options = QueryOptions::default().with_shard_mode(mode);
@@ -209,17 +207,65 @@ fn full(text: &str) -> String {
     format!("PREFIX : <http://e/> {text}")
 }
 
-/// Shards of which one request fails, or is answered with something else.
-struct Flaky {
+/// How shards treat requests. What the count is:
+enum Twist {
+    /// The number of requests before those that fail.
+    Fails,
+    /// The number of requests before those that are answered with something else.
+    Nonsense,
+    /// The number of rounds in which numbers of edges are asked for.
+    Counted,
+    /// The number of requests, of which two of three are read, and need no message.
+    Readable,
+    /// While it is not 0, nothing is answered until the query's token ends the wait.
+    Silent,
+}
+
+/// Shards in this process, with a twist.
+struct Twisted {
     near: InProcessShards,
-    /// Requests until then.
-    left: AtomicUsize,
-    nonsense: bool,
+    twist: Twist,
+    count: AtomicUsize,
     /// Replies that claimed more neighbours than there are.
     endless: AtomicUsize,
 }
 
-impl Far for Flaky {
+/// A store in shards, its shards with a twist, and what shard number `at` sees through them.
+fn twisted(shards: u32, at: usize, twist: Twist, count: usize) -> (Store, Arc<Twisted>, Snapshot) {
+    let store = Store::load_sharded(&varied(), Some(sharding(shards, Placement::Hash)));
+    let cluster = Cluster::read(&store.dir).unwrap().unwrap();
+    let twisted = Arc::new(Twisted {
+        near: InProcessShards::new(open_shards(&store.dir, &cluster).unwrap()),
+        twist,
+        count: AtomicUsize::new(count),
+        endless: AtomicUsize::new(0),
+    });
+    let base = Arc::clone(&twisted.near.shards()[at]);
+    let snapshot = snapshot_of_shard(base, Arc::clone(&twisted) as _).unwrap();
+    (store, twisted, snapshot)
+}
+
+impl Twisted {
+    fn nonsense(&self, request: &ShardRequest) -> Reply {
+        match request {
+            // A few bytes that claim to be the neighbours of everything.
+            ShardRequest::Lists { merged: true, .. } => {
+                self.endless.fetch_add(1, Ordering::SeqCst);
+                Reply::Runs {
+                    ends: vec![1],
+                    runs: vec![[1, u32::MAX]],
+                }
+            }
+            _ => Reply::Lists {
+                ends: vec![9, 3],
+                neighbours: vec![1],
+                graphs: vec![],
+            },
+        }
+    }
+}
+
+impl Far for Twisted {
     fn post(
         &self,
         messages: Vec<(u32, Vec<u8>)>,
@@ -229,74 +275,81 @@ impl Far for Flaky {
     }
 }
 
-impl ShardClient for Flaky {
+impl ShardClient for Twisted {
     fn ask(
         &self,
         requests: &[(u32, ShardRequest)],
         cancel: &CancelToken,
     ) -> jindou::Result<Vec<Reply>> {
-        let left = |n: usize| n.checked_sub(1);
-        if self
-            .left
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
-            .is_ok()
-        {
-            return self.near.ask(requests, cancel);
-        }
-        if self.nonsense {
-            let reply = Reply::Lists {
-                ends: vec![9, 3],
-                neighbours: vec![1],
-                graphs: vec![],
-            };
-            // A few bytes that claim to be the neighbours of everything.
-            let endless = Reply::Runs {
-                ends: vec![1],
-                runs: vec![[1, u32::MAX]],
-            };
-            let of = |(_, request): &(u32, ShardRequest)| match request {
-                ShardRequest::Lists { merged: true, .. } => {
-                    self.endless.fetch_add(1, Ordering::SeqCst);
-                    endless.clone()
+        let take = |n: usize| n.checked_sub(1);
+        let is_left = || {
+            let taken = self
+                .count
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
+            taken.is_ok()
+        };
+        match self.twist {
+            Twist::Fails if !is_left() => {
+                return Err(Error::Shard {
+                    shard: requests[0].0,
+                    message: "it is away".into(),
+                });
+            }
+            Twist::Nonsense if !is_left() => {
+                let replies = requests.iter().map(|(_, request)| self.nonsense(request));
+                return Ok(replies.collect());
+            }
+            Twist::Counted => {
+                let degrees = |r: &(u32, ShardRequest)| matches!(r.1, ShardRequest::Degrees { .. });
+                let are_asked = requests.iter().any(degrees);
+                self.count
+                    .fetch_add(usize::from(are_asked), Ordering::SeqCst);
+            }
+            Twist::Silent => {
+                while self.count.load(Ordering::SeqCst) > 0 {
+                    cancel.park_unless(|| false);
+                    cancel.check()?;
                 }
-                _ => reply.clone(),
-            };
-            return Ok(requests.iter().map(of).collect());
+            }
+            Twist::Fails | Twist::Nonsense | Twist::Readable => {}
         }
-        Err(Error::Shard {
-            shard: requests[0].0,
-            message: "it is away".into(),
-        })
+        self.near.ask(requests, cancel)
+    }
+
+    fn read(
+        &self,
+        _: &Blocks,
+        shard: u32,
+        request: &ShardRequest,
+        cancel: &CancelToken,
+    ) -> Option<Reply> {
+        let Twist::Readable = self.twist else {
+            return None;
+        };
+        let number = self.count.fetch_add(1, Ordering::SeqCst);
+        let one = [(shard, request.clone())];
+        match number % 3 {
+            0 => None,
+            _ => self.near.ask(&one, cancel).ok()?.pop(),
+        }
     }
 }
 
 /// Each request of each query fails once: an error that names the shard, never a wrong or shorter answer, and none for the next query.
 #[test]
 fn a_shard_that_fails_fails_the_query() {
-    let text = varied_trig();
-    let cut = Some(sharding(4, Placement::Hash));
-    let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
-    let store = Store::load_sharded(&sources.build().unwrap(), cut);
-    let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = InProcessShards::new(open_shards(&store.dir, &cluster).unwrap());
     let mut failures = 0;
-    for nonsense in [false, true] {
-        let flaky = Arc::new(Flaky {
-            near: near.clone(),
-            left: AtomicUsize::new(usize::MAX),
-            nonsense,
-            endless: AtomicUsize::new(0),
-        });
-        let base = Arc::clone(&near.shards()[1]);
-        let snapshot = snapshot_of_shard(base, Arc::clone(&flaky) as _).unwrap();
+    for twist in [Twist::Fails, Twist::Nonsense] {
+        let is_nonsense = matches!(twist, Twist::Nonsense);
+        let (_store, flaky, snapshot) = twisted(4, 1, twist, usize::MAX);
         for query in QUERIES_OF_ALL {
             let query = full(query);
             let ask = |requests: usize| {
                 // No plan is known.
                 let db = Database::of_snapshot(snapshot.clone());
-                flaky.left.store(requests, Ordering::SeqCst);
+                flaky.count.store(requests, Ordering::SeqCst);
                 let first = db.query(&query);
-                flaky.left.store(usize::MAX, Ordering::SeqCst);
+                flaky.count.store(usize::MAX, Ordering::SeqCst);
                 let again = db.query(&query).unwrap();
                 (first, bag(&again))
             };
@@ -317,57 +370,15 @@ fn a_shard_that_fails_fails_the_query() {
                 failures += 1;
             }
         }
-        assert_eq!(flaky.endless.load(Ordering::SeqCst) > 0, nonsense);
+        assert_eq!(flaky.endless.load(Ordering::SeqCst) > 0, is_nonsense);
     }
     assert!(failures > 100, "{failures} failures");
-}
-
-/// Shards that count the rounds in which numbers of edges are asked for.
-struct Counting {
-    near: InProcessShards,
-    rounds: AtomicUsize,
-}
-
-impl Far for Counting {
-    fn post(
-        &self,
-        messages: Vec<(u32, Vec<u8>)>,
-        cancel: &CancelToken,
-    ) -> jindou::Result<Vec<Vec<u8>>> {
-        post(self, messages, cancel)
-    }
-}
-
-impl ShardClient for Counting {
-    fn ask(
-        &self,
-        requests: &[(u32, ShardRequest)],
-        cancel: &CancelToken,
-    ) -> jindou::Result<Vec<Reply>> {
-        let degrees = |r: &(u32, ShardRequest)| matches!(r.1, ShardRequest::Degrees { .. });
-        if requests.iter().any(degrees) {
-            self.rounds.fetch_add(1, Ordering::SeqCst);
-        }
-        self.near.ask(requests, cancel)
-    }
 }
 
 /// However many constants a query has, the planner asks for the lengths of their lists once.
 #[test]
 fn a_plan_asks_for_all_lengths_in_one_round() {
-    let text = varied_trig();
-    let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
-    let store = Store::load_sharded(
-        &sources.build().unwrap(),
-        Some(sharding(6, Placement::Hash)),
-    );
-    let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let far = Arc::new(Counting {
-        near: InProcessShards::new(open_shards(&store.dir, &cluster).unwrap()),
-        rounds: AtomicUsize::new(0),
-    });
-    let base = Arc::clone(&far.near.shards()[0]);
-    let snapshot = snapshot_of_shard(base, Arc::clone(&far) as _).unwrap();
+    let (_store, far, snapshot) = twisted(6, 0, Twist::Counted, 0);
     for (query, most) in [
         (
             "SELECT * { :n1 :p ?a . ?a :p ?b . ?b :p :n8 . :n2 :p ?b . ?a a :C1 . :n3 :p ?c . ?c :p :n9 }",
@@ -377,9 +388,9 @@ fn a_plan_asks_for_all_lengths_in_one_round() {
         ("SELECT * { ?a :p ?b . ?b :p ?c }", 0),
     ] {
         let db = Database::of_snapshot(snapshot.clone());
-        far.rounds.store(0, Ordering::SeqCst);
+        far.count.store(0, Ordering::SeqCst);
         db.plan(&full(query), &QueryOptions::default()).unwrap();
-        let rounds = far.rounds.load(Ordering::SeqCst);
+        let rounds = far.count.load(Ordering::SeqCst);
         assert!(rounds <= most, "{query}: {rounds} rounds");
     }
 }
@@ -435,71 +446,18 @@ const CHANGE: &str = "DELETE { ?a :p ?b } INSERT { ?a :p :new . :new :p ?b . ?a 
     DELETE WHERE { GRAPH :g2 { ?s ?p ?o } } ; \
     INSERT DATA { GRAPH :g9 { :x :q :n1 . :n3 a :C1 } :n5 a :C2 }";
 
-/// Shards of which two requests of three are read, and need no message.
-struct Readable {
-    near: InProcessShards,
-    requests: AtomicUsize,
-}
-
-impl Far for Readable {
-    fn post(
-        &self,
-        messages: Vec<(u32, Vec<u8>)>,
-        cancel: &CancelToken,
-    ) -> jindou::Result<Vec<Vec<u8>>> {
-        post(self, messages, cancel)
-    }
-}
-
-impl ShardClient for Readable {
-    fn ask(
-        &self,
-        requests: &[(u32, ShardRequest)],
-        cancel: &CancelToken,
-    ) -> jindou::Result<Vec<Reply>> {
-        self.near.ask(requests, cancel)
-    }
-
-    fn read(
-        &self,
-        _: &Blocks,
-        shard: u32,
-        request: &ShardRequest,
-        cancel: &CancelToken,
-    ) -> Option<Reply> {
-        let number = self.requests.fetch_add(1, Ordering::SeqCst);
-        let one = [(shard, request.clone())];
-        match number % 3 {
-            0 => None,
-            _ => self.near.ask(&one, cancel).ok()?.pop(),
-        }
-    }
-}
-
 #[test]
 fn what_is_read_and_what_is_asked_for_come_together() {
-    let text = varied_trig().into_bytes();
-    let sources = || {
-        let sources = Sources::builder().text("v.trig", text.clone(), Format::TriG);
-        sources.build().unwrap()
-    };
-    let whole = Store::load(&sources());
+    let whole = Store::load(&varied());
     for shards in [2, 5] {
-        let store = Store::load_sharded(&sources(), Some(sharding(shards, Placement::Hash)));
-        let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-        let far = Arc::new(Readable {
-            near: InProcessShards::new(open_shards(&store.dir, &cluster).unwrap()),
-            requests: AtomicUsize::new(0),
-        });
-        let base = Arc::clone(&far.near.shards()[0]);
-        let snapshot = snapshot_of_shard(base, Arc::clone(&far) as _).unwrap();
+        let (_store, far, snapshot) = twisted(shards, 0, Twist::Readable, 0);
         let db = Database::of_snapshot(snapshot);
         for query in QUERIES_OF_ALL {
             let query = full(query);
             let got = compare::run(&db, &query);
             assert_equal(&query, &got, &compare::run(&whole.db, &query));
         }
-        assert!(far.requests.load(Ordering::SeqCst) > 100);
+        assert!(far.count.load(Ordering::SeqCst) > 100);
         let options = QueryOptions::default().with_profile(true);
         let query = full("SELECT ?c { :n1 :p ?a . ?a :p ?b . ?b :p ?c }");
         let mut answer = Collector::new(db.runtime().memory().clone());
@@ -512,53 +470,12 @@ fn what_is_read_and_what_is_asked_for_come_together() {
     }
 }
 
-/// Shards that answer nothing until the query's token ends the wait.
-struct Silent {
-    near: InProcessShards,
-    silent: AtomicBool,
-}
-
-impl Far for Silent {
-    fn post(
-        &self,
-        messages: Vec<(u32, Vec<u8>)>,
-        cancel: &CancelToken,
-    ) -> jindou::Result<Vec<Vec<u8>>> {
-        post(self, messages, cancel)
-    }
-}
-
-impl ShardClient for Silent {
-    fn ask(
-        &self,
-        requests: &[(u32, ShardRequest)],
-        cancel: &CancelToken,
-    ) -> jindou::Result<Vec<Reply>> {
-        while self.silent.load(Ordering::SeqCst) {
-            cancel.park_unless(|| false);
-            cancel.check()?;
-        }
-        self.near.ask(requests, cancel)
-    }
-}
-
 /// Queries, planning, cursors and matches wait for a silent shard as long as their limit or their caller says, and no longer.
 #[test]
 fn a_wait_for_a_shard_ends_with_its_query() {
-    let text = varied_trig();
-    let cut = Some(sharding(4, Placement::Hash));
-    let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
-    let store = Store::load_sharded(&sources.build().unwrap(), cut);
-    let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = InProcessShards::new(open_shards(&store.dir, &cluster).unwrap());
-    let base = Arc::clone(&near.shards()[1]);
-    let silent = Arc::new(Silent {
-        near,
-        silent: AtomicBool::new(true),
-    });
-    let snapshot = snapshot_of_shard(base, Arc::clone(&silent) as _).unwrap();
+    let (_store, silent, snapshot) = twisted(4, 1, Twist::Silent, 1);
     let query = full(QUERIES_OF_ALL[0]);
-    let db = Database::of_snapshot(snapshot.clone());
+    let db = Database::of_snapshot(snapshot);
     let limit = Duration::from_millis(30);
     let limited = QueryOptions::default().with_timeout(limit);
     let got = db.query_with(&query, &limited);
@@ -578,11 +495,11 @@ fn a_wait_for_a_shard_ends_with_its_query() {
     assert!(matches!(got, Err(Error::Cancelled)), "{got:?}");
 
     // Planned while they answer, run while they do not.
-    silent.silent.store(false, Ordering::SeqCst);
+    silent.count.store(0, Ordering::SeqCst);
     let right = bag(&db.query(&query).unwrap());
-    silent.silent.store(true, Ordering::SeqCst);
+    silent.count.store(1, Ordering::SeqCst);
     let got = db.query_with(&query, &limited);
     assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
-    silent.silent.store(false, Ordering::SeqCst);
+    silent.count.store(0, Ordering::SeqCst);
     assert_eq!(bag(&db.query(&query).unwrap()), right);
 }

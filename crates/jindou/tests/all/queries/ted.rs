@@ -3,9 +3,9 @@
 
 use crate::compare::{assert_equal, run};
 use crate::oracle;
+use jindou::parse_query;
 use jindou::testing::Store;
-use jindou::{Answer, parse_query};
-use jindou_testing::shared;
+use jindou_testing::{files_below, shared, unpack};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -44,46 +44,15 @@ fn counts() -> BTreeMap<String, usize> {
 fn notices() -> Option<(TempDir, Vec<PathBuf>)> {
     let archive = shared("data/ted.tar.gz")?;
     let folder = tempfile::tempdir().unwrap();
-    let unpacked = std::process::Command::new("tar")
-        .arg("xzf")
-        .arg(&archive)
-        .arg("-C")
-        .arg(folder.path())
-        .status();
-    match unpacked {
-        Ok(status) => assert!(status.success(), "tar cannot unpack {}", archive.display()),
-        Err(e) => {
-            println!("skipped: there is no tar: {e}");
-            return None;
-        }
-    }
-    let mut files = Vec::new();
-    for e in std::fs::read_dir(folder.path().join("ted/mappings")).unwrap() {
-        turtle(&e.unwrap().path().join("output"), &mut files);
-    }
-    files.sort();
+    unpack(&archive, folder.path());
+    let mappings = folder.path().join("ted/mappings");
+    let mut files = files_below(&mappings);
+    files.retain(|path| {
+        let mut names = path.strip_prefix(&mappings).unwrap().iter();
+        names.nth(1).is_some_and(|name| name == "output")
+            && path.extension().is_some_and(|e| e == "ttl")
+    });
     Some((folder, files))
-}
-
-fn turtle(folder: &Path, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for e in entries {
-        let path = e.unwrap().path();
-        if path.is_dir() {
-            turtle(&path, found);
-        } else if path.extension().is_some_and(|e| e == "ttl") {
-            found.push(path);
-        }
-    }
-}
-
-fn rows(answer: &Answer) -> usize {
-    match answer {
-        Answer::Solutions { rows, .. } => rows.len(),
-        _ => panic!("the questions are all SELECT"),
-    }
 }
 
 #[test]
@@ -108,7 +77,7 @@ fn counts_are_oxigraphs() {
     let counts = counts();
     for (name, text) in queries() {
         let answer = run(&store.db, &text);
-        assert_eq!(rows(&answer), counts[&name], "{name}");
+        assert_eq!(answer.solutions().len(), counts[&name], "{name}");
     }
 }
 

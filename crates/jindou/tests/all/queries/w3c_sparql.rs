@@ -38,13 +38,17 @@ fn query_options() -> jindou::QueryOptions {
 }
 
 #[derive(Default)]
-struct Tally {
+pub(super) struct Tally {
     passed: usize,
-    failed: Vec<String>,
+    pub(super) failed: Vec<String>,
     other: usize,
 }
 
-fn run_suite(manifest: &Path) -> Tally {
+/// Runs a suite with at least one test, and prints how many pass.
+pub(super) fn run_suite(
+    manifest: &Path,
+    run_test: fn(&Test) -> Option<Result<(), String>>,
+) -> Tally {
     let mut tally = Tally::default();
     for test in manifest::read(manifest).unwrap() {
         match catch_unwind(AssertUnwindSafe(|| run_test(&test))) {
@@ -62,6 +66,17 @@ fn run_suite(manifest: &Path) -> Tally {
             Err(_) => tally.failed.push(format!("{}: panicked", test.name)),
         }
     }
+    println!(
+        "{}: {} passed, {} failed, {} of other kinds",
+        manifest.display(),
+        tally.passed,
+        tally.failed.len(),
+        tally.other
+    );
+    for f in &tally.failed {
+        println!("  failed: {f}");
+    }
+    assert!(tally.passed > 0, "{} has no test", manifest.display());
     tally
 }
 
@@ -306,18 +321,6 @@ fn csv_cells(line: &str) -> Vec<String> {
     cells
 }
 
-fn report(name: &str, tally: &Tally) {
-    println!(
-        "{name}: {} passed, {} failed, {} of other kinds",
-        tally.passed,
-        tally.failed.len(),
-        tally.other
-    );
-    for f in &tally.failed {
-        println!("  failed: {f}");
-    }
-}
-
 /// Runs suites, and panics if a test fails that is not among the [`KNOWN_FAILURES`].
 fn all_pass(suites: &[&str]) {
     let Some(shared) = shared("w3c/sparql") else {
@@ -326,11 +329,8 @@ fn all_pass(suites: &[&str]) {
     let mut failed = Vec::new();
     let mut known = Vec::new();
     for suite in suites {
-        let tally = run_suite(&shared.join(suite));
-        report(suite, &tally);
-        assert!(tally.passed > 0, "{suite} has no test");
-        for f in tally.failed {
-            match KNOWN_FAILURES.iter().find(|k| f.starts_with_test(k.0)) {
+        for f in run_suite(&shared.join(suite), run_test).failed {
+            match KNOWN_FAILURES.iter().find(|k| is_about(&f, k.0)) {
                 Some(k) => known.push(k.0),
                 None => failed.push(f),
             }
@@ -345,17 +345,10 @@ fn all_pass(suites: &[&str]) {
     println!("{} known failures", known.len());
 }
 
-trait Failure {
-    fn starts_with_test(&self, end_of_name: &str) -> bool;
-}
-
-impl Failure for String {
-    /// True if this message (test name, colon, reason) is about a test whose name ends so.
-    fn starts_with_test(&self, end_of_name: &str) -> bool {
-        self.split(": ")
-            .next()
-            .is_some_and(|name| name.ends_with(end_of_name))
-    }
+/// True if this message (test name, colon, reason) is about a test whose name ends so.
+fn is_about(message: &str, end_of_name: &str) -> bool {
+    let name = message.split(": ").next();
+    name.is_some_and(|name| name.ends_with(end_of_name))
 }
 
 #[test]
@@ -417,10 +410,7 @@ fn sparql_1_1_federated_queries() {
 /// Counts the SPARQL 1.2 tests that pass with what `spargebra` supports; failures are allowed.
 #[test]
 fn sparql_1_2_queries_are_counted() {
-    let Some(shared) = shared("w3c/sparql") else {
-        return;
-    };
-    let tally = run_suite(&shared.join("sparql12/manifest.ttl"));
-    report("sparql12", &tally);
-    assert!(tally.passed > 0);
+    if let Some(manifest) = shared("w3c/sparql/sparql12/manifest.ttl") {
+        run_suite(&manifest, run_test);
+    }
 }

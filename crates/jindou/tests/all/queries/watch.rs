@@ -1,6 +1,7 @@
 //! Compares the last state of a [`QueryWatch`] with the query's own profile.
 
-use jindou::parse::{Format, Sources};
+use jindou::parse::Format;
+use jindou::testing::source;
 use jindou::{Database, ProfileNode, QueryOptions, QueryWatch, UpdateOptions};
 use jindou_testing::{Rng, quads, query};
 
@@ -21,10 +22,7 @@ fn the_last_look_is_the_profile() {
     for _ in 0..40 {
         let quads = quads(&mut rng);
         let text: String = quads.iter().map(|q| format!("{q} .\n")).collect();
-        let source = Sources::builder()
-            .text("data.nq", text.into_bytes(), Format::NQuads)
-            .build()
-            .unwrap();
+        let source = source(&text, Format::NQuads);
         let db = Database::in_memory_from(&source, &UpdateOptions::default()).unwrap();
         for _ in 0..10 {
             let query = query(&mut rng, &quads);

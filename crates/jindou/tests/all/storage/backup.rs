@@ -1,5 +1,6 @@
 //! Backups, and the stores that are restored from them.
 
+use super::{backup_of, restore};
 use crate::quads;
 use jindou::testing::load_nquads;
 use jindou::{
@@ -43,8 +44,7 @@ impl World {
     fn restore(&mut self, to: RestoreTo) -> jindou::Result<(Database, PathBuf)> {
         self.restored += 1;
         let place = self.dir.path().join(format!("restored-{}", self.restored));
-        let cancel = CancelToken::new();
-        Database::restore(&self.target(), &place, to, &cancel, &Progress::default())?;
+        restore(&self.target(), &place, to)?;
         let report = Database::check(&place)?;
         assert!(report.is_sound(), "{:?}", report.damages);
         Ok((opened(&place), place))
@@ -174,13 +174,7 @@ fn any_snapshot_and_any_time_comes_back() {
     assert_eq!(last.info.snapshot, 16);
     // A restore never replaces an existing store.
     let cancel = CancelToken::new();
-    let over = Database::restore(
-        &w.target(),
-        &place,
-        RestoreTo::Newest,
-        &cancel,
-        &Progress::default(),
-    );
+    let over = restore(&w.target(), &place, RestoreTo::Newest);
     assert!(matches!(over, Err(Error::Conflict(_))));
     assert_eq!(insert(&db, 1001), 14);
     // A backup target must not be inside the store.
@@ -192,7 +186,6 @@ fn any_snapshot_and_any_time_comes_back() {
 fn another_process_that_has_the_store_does_not_matter() {
     let mut w = World::new();
     let db = opened(&w.store());
-    let cancel = CancelToken::new();
     let mut want = Vec::new();
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..2)
@@ -207,8 +200,7 @@ fn another_process_that_has_the_store_does_not_matter() {
             .collect();
         for _ in 0..4 {
             let before = db.snapshot().number();
-            let report =
-                Database::backup_of(w.store(), &w.target(), &cancel, &Progress::default()).unwrap();
+            let report = backup_of(&w.store(), &w.target()).unwrap();
             assert!(
                 report.left_out == 0 && report.info.snapshot >= before,
                 "{report:?}"
@@ -217,8 +209,7 @@ fn another_process_that_has_the_store_does_not_matter() {
         clients.into_iter().for_each(|c| c.join().unwrap());
         want = lines(&db);
     });
-    let report =
-        Database::backup_of(w.store(), &w.target(), &cancel, &Progress::default()).unwrap();
+    let report = backup_of(&w.store(), &w.target()).unwrap();
     assert_eq!((report.info.snapshot, report.left_out), (120, 0));
     let (again, _) = w.restore(RestoreTo::Newest).unwrap();
     assert_eq!(lines(&again), want);
@@ -272,7 +263,7 @@ fn damage_is_never_backed_up_and_never_restored() {
     std::fs::write(&path, bytes).unwrap();
     let other = w.dir.path().join("other");
     let other = BackupTarget::folder(other.to_str().unwrap()).unwrap();
-    let done = Database::backup_of(w.store(), &other, &CancelToken::new(), &Progress::default());
+    let done = backup_of(&w.store(), &other);
     assert!(matches!(done, Err(Error::Damaged { file, .. }) if file.ends_with("strings.jd")));
     assert!(infos(&other).is_empty());
 }
@@ -323,8 +314,7 @@ fn an_older_backup_is_taken_only_by_its_name() {
         }
         let place = w.dir.path().join(format!("older-{}", what.len()));
         let only = w.target().only(&older.name);
-        let (cancel, progress) = (CancelToken::new(), Progress::default());
-        Database::restore(&only, &place, RestoreTo::Newest, &cancel, &progress).unwrap();
+        restore(&only, &place, RestoreTo::Newest).unwrap();
         assert_eq!(lines(&opened(&place)), then, "{what}");
         match what {
             "a folder" => std::fs::remove_dir(&list).unwrap(),
@@ -347,9 +337,8 @@ fn an_older_backup_is_taken_only_by_its_name() {
         .to_string();
     assert!(e.contains("not a regular file"), "{e}");
     let none = w.target().only("backup-00000000000000000001-0000000001");
-    let (cancel, progress) = (CancelToken::new(), Progress::default());
     let place = w.dir.path().join("none");
-    let e = Database::restore(&none, &place, RestoreTo::Newest, &cancel, &progress).unwrap_err();
+    let e = restore(&none, &place, RestoreTo::Newest).unwrap_err();
     assert!(e.to_string().contains("no backup backup-"), "{e}");
 }
 
@@ -433,10 +422,8 @@ fn the_backup_taken_last_is_the_newest_whatever_the_clock_said() {
     // warning.
     let named = format!("backup-{:020}-0000000002", first.time - 1);
     std::fs::rename(w.folder().join(&second.name), w.folder().join(&named)).unwrap();
-    let (cancel, progress) = (CancelToken::new(), Progress::default());
     let place = w.dir.path().join("warned");
-    let report =
-        Database::restore(&w.target(), &place, RestoreTo::Newest, &cancel, &progress).unwrap();
+    let report = restore(&w.target(), &place, RestoreTo::Newest).unwrap();
     assert_eq!(report.snapshot, 1);
     assert!(
         report.warnings[0].contains(&format!("--backup {named}")),
@@ -445,7 +432,7 @@ fn the_backup_taken_last_is_the_newest_whatever_the_clock_said() {
     );
     let place = w.dir.path().join("at");
     let at = RestoreTo::Time(first.time);
-    let report = Database::restore(&w.target(), &place, at, &cancel, &progress).unwrap();
+    let report = restore(&w.target(), &place, at).unwrap();
     assert!(
         report.warnings[0].contains("times and snapshots disagree"),
         "{:?}",
@@ -507,15 +494,7 @@ fn objects_serve_as_well() {
     let second = backup(&db, &target);
     assert_eq!(second.new_files, 2, "the log's first bytes, and the backup");
     let place = w.dir.path().join("restored");
-    let cancel = CancelToken::new();
-    let report = Database::restore(
-        &target,
-        &place,
-        RestoreTo::Newest,
-        &cancel,
-        &Progress::default(),
-    )
-    .unwrap();
+    let report = restore(&target, &place, RestoreTo::Newest).unwrap();
     assert_eq!((report.snapshot, report.quads), (2, 504));
     let made = opened(&place);
     assert_eq!(lines(&made), lines(&db));

@@ -1,6 +1,7 @@
 //! Merges free the terms that no quad uses, whatever still reads an older state: cursors, prepared queries, other
 //! processes, backups.
 
+use super::sound;
 use jindou::testing::load_nquads_cut;
 use jindou::{
     Access, BackupTarget, CancelToken, Database, Durability, MergeOptions, OpenOptions, Progress,
@@ -159,8 +160,7 @@ fn older_states(shards: u32) {
     assert_eq!(all(&kept), all(&db));
     drop(cursors);
     drop((db, reader));
-    let report = Database::check(&store).unwrap();
-    assert!(report.is_sound(), "{:?}", report.damages);
+    sound(&store);
     let info = Database::info(&store).unwrap();
     assert!(
         info.free_ids > 0 && info.free_ids <= 4 * CHANGED as u64,

@@ -1,26 +1,19 @@
 //! Missing log files: whichever is missing is named when the store is opened, checked or backed up; and no file is
 //! reported as missing after any sequence of operations that remove log files legitimately.
 
+use super::{backup_of, restore};
+use jindou::testing::{Nothing, load_nquads};
 use jindou::{
-    Access, BackupTarget, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions,
-    Progress, ReclusterOptions, RestoreTo, UpdateOptions,
+    Access, BackupTarget, Database, Error, LoadOptions, MergeOptions, OpenOptions, Progress,
+    ReclusterOptions, RestoreTo, UpdateOptions,
 };
-use jindou_parse::{Format, Sources};
+use jindou_testing::copy_folder;
 use std::path::{Path, PathBuf};
 
 const END: &str = "log-end.jd";
 
-fn source(text: &str) -> Sources {
-    Sources::builder()
-        .text("test.nt", text.as_bytes().to_vec(), Format::NTriples)
-        .build()
-        .unwrap()
-}
-
 fn load(dir: &Path) {
-    let sources = source("<http://e/s> <http://e/p> <http://e/o> .\n");
-    let options = LoadOptions::default().with_threads(1);
-    Database::load(dir, &sources, &options, &Progress::default()).unwrap();
+    load_nquads(dir, "<http://e/s> <http://e/p> <http://e/o> .\n").unwrap();
 }
 
 /// Opens the store several times, and inserts one quad each time; each opening begins a log file.
@@ -35,19 +28,6 @@ fn sessions(dir: &Path, from: usize, to: usize) {
 fn opened(dir: &Path, access: Access) -> Result<Database, Error> {
     let options = OpenOptions::default().with_access(access);
     Database::open_with(dir, &options)
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            std::fs::copy(&path, target).unwrap();
-        }
-    }
 }
 
 fn log_files(dir: &Path) -> Vec<PathBuf> {
@@ -76,8 +56,7 @@ fn all_say(dir: &Path, name: &str) {
     assert!(damages.iter().any(named), "{damages:?}");
     let place = tempfile::tempdir().unwrap();
     let target = BackupTarget::folder(place.path().to_str().unwrap()).unwrap();
-    let error =
-        Database::backup_of(dir, &target, &CancelToken::new(), &Progress::default()).unwrap_err();
+    let error = backup_of(dir, &target).unwrap_err();
     assert!(error.to_string().contains(name), "{error}");
 }
 
@@ -92,7 +71,7 @@ fn whichever_log_file_is_gone_is_named() {
     assert!(Database::check(&whole).unwrap().is_sound());
     for (i, name) in names.iter().enumerate() {
         let dir = folder.path().join(format!("without-{i}"));
-        copy(&whole, &dir);
+        copy_folder(&whole, &dir);
         let name = name.file_name().unwrap().to_str().unwrap();
         std::fs::remove_file(dir.join("log").join(name)).unwrap();
         all_say(&dir, name);
@@ -104,7 +83,7 @@ fn whichever_log_file_is_gone_is_named() {
     let newest = names[4].file_name().unwrap().to_str().unwrap();
     for (i, gone) in [&names[3..], &names[..]].into_iter().enumerate() {
         let dir = folder.path().join(format!("without-some-{i}"));
-        copy(&whole, &dir);
+        copy_folder(&whole, &dir);
         for path in gone {
             let name = path.file_name().unwrap();
             std::fs::remove_file(dir.join("log").join(name)).unwrap();
@@ -112,7 +91,7 @@ fn whichever_log_file_is_gone_is_named() {
         all_say(&dir, newest);
     }
     let dir = folder.path().join("without-folder");
-    copy(&whole, &dir);
+    copy_folder(&whole, &dir);
     std::fs::remove_dir_all(dir.join("log")).unwrap();
     all_say(&dir, "log");
     assert!(!dir.join("log").exists());
@@ -179,17 +158,9 @@ fn what_is_removed_rightly_is_not_missed() {
     let place = folder.path().join("backups");
     std::fs::create_dir(&place).unwrap();
     let target = BackupTarget::folder(place.to_str().unwrap()).unwrap();
-    Database::backup_of(&dir, &target, &CancelToken::new(), &Progress::default()).unwrap();
+    backup_of(&dir, &target).unwrap();
     let restored = folder.path().join("restored");
-    let cancel = CancelToken::new();
-    Database::restore(
-        &target,
-        &restored,
-        RestoreTo::Newest,
-        &cancel,
-        &Progress::default(),
-    )
-    .unwrap();
+    restore(&target, &restored, RestoreTo::Newest).unwrap();
     sound(&restored, 6);
     let newest = log_files(&restored).pop().unwrap();
     let name = newest.file_name().unwrap().to_str().unwrap().to_owned();
@@ -212,8 +183,7 @@ fn what_is_removed_rightly_is_not_missed() {
     all_say(&dir, "log");
     // A load that replaces the store removes the note as well.
     let options = LoadOptions::default().with_threads(1).with_replace(true);
-    let sources = source("");
-    Database::load(&dir, &sources, &options, &Progress::default()).unwrap();
+    Database::load(&dir, &Nothing, &options, &Progress::default()).unwrap();
     sound(&dir, 0);
     assert!(!dir.join(END).exists());
 }
@@ -250,13 +220,13 @@ fn a_newest_file_that_was_cut_short_is_named() {
         80,
     ] {
         let dir = folder.path().join(format!("cut-{length}"));
-        copy(&whole, &dir);
+        copy_folder(&whole, &dir);
         std::fs::write(dir.join("log").join(name), &bytes[..length]).unwrap();
         all_say(&dir, name);
     }
     // A store of a version that did not write the note.
     let dir = folder.path().join("before");
-    copy(&whole, &dir);
+    copy_folder(&whole, &dir);
     std::fs::remove_file(dir.join("log/closed.jd")).unwrap();
     assert!(Database::check(&dir).unwrap().is_sound());
     std::fs::write(dir.join("log").join(name), &bytes[..bytes.len() - mark - 1]).unwrap();
@@ -264,7 +234,7 @@ fn a_newest_file_that_was_cut_short_is_named() {
     assert_eq!(quads(&dir), 3);
     // The note itself is damaged.
     let dir = folder.path().join("changed");
-    copy(&whole, &dir);
+    copy_folder(&whole, &dir);
     let note = dir.join("log/closed.jd");
     let text = std::fs::read_to_string(&note).unwrap();
     std::fs::write(&note, text.replace("length ", "length 1")).unwrap();
@@ -274,7 +244,7 @@ fn a_newest_file_that_was_cut_short_is_named() {
     // A crash: the files are copied while the store is open, and the newest log file is truncated.
     let db = insert(&whole, 10..12);
     let dir = folder.path().join("crashed");
-    copy(&whole, &dir);
+    copy_folder(&whole, &dir);
     drop(db);
     let newest = log_files(&dir).pop().unwrap();
     assert_ne!(newest.file_name().unwrap().to_str(), Some(name));

@@ -148,42 +148,35 @@ fn empty_cut(shards: u32) -> (tempfile::TempDir, PathBuf) {
     (dir, store)
 }
 
-/// Files of which operation number `at` fails, and with `for_ever` all later ones too.
-struct Failing {
-    inner: Directory,
-    count: Arc<AtomicU64>,
+/// Operations on files, of which number `at` fails, and with `for_ever` all later ones too.
+struct Faults {
+    count: AtomicU64,
     at: u64,
     for_ever: bool,
 }
 
-impl Failing {
-    fn may(count: &AtomicU64, at: u64, for_ever: bool, kind: io::ErrorKind) -> io::Result<()> {
-        let n = count.fetch_add(1, Ordering::SeqCst);
-        if n == at || for_ever && n > at {
+impl Faults {
+    fn pass(&self, kind: io::ErrorKind) -> io::Result<()> {
+        let n = self.count.fetch_add(1, Ordering::SeqCst);
+        if n == self.at || self.for_ever && n > self.at {
             return Err(kind.into());
         }
         Ok(())
     }
+}
 
+struct Failing<T> {
+    inner: T,
+    faults: Arc<Faults>,
+}
+
+impl<T> Failing<T> {
     fn pass(&self, kind: io::ErrorKind) -> io::Result<()> {
-        Self::may(&self.count, self.at, self.for_ever, kind)
+        self.faults.pass(kind)
     }
 }
 
-struct FailingFile {
-    inner: Box<dyn File>,
-    count: Arc<AtomicU64>,
-    at: u64,
-    for_ever: bool,
-}
-
-impl FailingFile {
-    fn pass(&self, kind: io::ErrorKind) -> io::Result<()> {
-        Failing::may(&self.count, self.at, self.for_ever, kind)
-    }
-}
-
-impl File for FailingFile {
+impl File for Failing<Box<dyn File>> {
     fn len(&self) -> io::Result<u64> {
         self.inner.len()
     }
@@ -212,7 +205,7 @@ impl File for FailingFile {
     }
 }
 
-impl Files for Failing {
+impl Files for Failing<Directory> {
     fn list(&self) -> io::Result<Vec<String>> {
         self.pass(io::ErrorKind::PermissionDenied)?;
         self.inner.list()
@@ -228,11 +221,9 @@ impl Files for Failing {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         self.pass(io::ErrorKind::StorageFull)?;
-        Ok(Box::new(FailingFile {
+        Ok(Box::new(Failing {
             inner: self.inner.create(name)?,
-            count: Arc::clone(&self.count),
-            at: self.at,
-            for_ever: self.for_ever,
+            faults: Arc::clone(&self.faults),
         }))
     }
 
@@ -310,21 +301,21 @@ fn merges_that_fail(shards: u32) {
         updated(&db, &mut model, 10);
         let mut failed = 0;
         for at in 0.. {
-            let count = Arc::new(AtomicU64::new(0));
+            let faults = Arc::new(Faults {
+                count: AtomicU64::new(0),
+                at,
+                for_ever,
+            });
             let layer = |inner: Directory| -> Box<dyn Files> {
-                Box::new(Failing {
-                    inner,
-                    count: Arc::clone(&count),
-                    at,
-                    for_ever,
-                })
+                let faults = Arc::clone(&faults);
+                Box::new(Failing { inner, faults })
             };
             let before = names(&store);
             let options = MergeOptions::default().with_threads(1).with_generations(3);
             let merged = db.snapshot().base().merged();
             let result = db.merge_through(&layer, &options, &Progress::default());
             assert!(model.is(&db), "{at}");
-            if count.load(Ordering::SeqCst) <= at {
+            if faults.count.load(Ordering::SeqCst) <= at {
                 result.unwrap();
                 assert!(failed > 40, "{failed} faults");
                 break;

@@ -1,15 +1,16 @@
 //! Snapshot numbers beyond 32 bits, which older versions did not support: updates, merges, reopening, a follower,
 //! reclustering, backups and restored stores.
 
+use super::{backup_of, restore, sound};
 use crate::quads;
 use jindou::testing::load_nquads;
 use jindou::{
     Access, BackupTarget, CancelToken, Database, Durability, Error, MergeOptions, OpenOptions,
-    Progress, ReclusterOptions, RestoreReport, RestoreTo, UpdateOptions,
+    Progress, ReclusterOptions, RestoreTo, UpdateOptions,
 };
 use jindou_store::directory::{MANIFEST, Manifest};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const LOADED: [&str; 2] = [
@@ -56,11 +57,6 @@ fn change(db: &Database, n: u64, model: &mut Lines) -> u64 {
         return transaction.commit().unwrap().snapshot;
     }
     db.update(&text, &options).unwrap().snapshot
-}
-
-fn sound(dir: &Path) {
-    let report = Database::check(dir).unwrap();
-    assert!(report.is_sound(), "{:?}", report.damages);
 }
 
 fn caught_up(reader: &Database, number: u64, want: &Lines) {
@@ -139,56 +135,38 @@ fn crosses(limit: u64) {
     drop((db, reader));
     sound(&dir);
     // Now that no process has the store open, a backup contains the whole log.
-    let backups = Backups {
-        folder: folder.path(),
-        target,
-    };
-    backups.restore_all(&dir, &past);
+    restore_all(&dir, &target, folder.path(), &past);
     let new = folder.path().join("newest");
-    let report = backups.restored(&new, RestoreTo::Newest).unwrap();
+    let report = restore(&target, &new, RestoreTo::Newest).unwrap();
     assert_eq!(report.snapshot, from + STEPS + 1);
     assert_eq!(lines(&opened(&new, Access::Read)), model);
 }
 
-struct Backups<'a> {
-    folder: &'a Path,
-    target: BackupTarget,
-}
-
-impl Backups<'_> {
-    fn restored(&self, new: &Path, to: RestoreTo) -> jindou::Result<RestoreReport> {
-        let (cancel, progress) = (CancelToken::new(), Progress::default());
-        Database::restore(&self.target, new, to, &cancel, &progress)
-    }
-
-    /// Takes a last backup, and restores each past snapshot. Those that no backup contains must be refused.
-    fn restore_all(&self, dir: &Path, past: &[(u64, Lines)]) {
-        let target = &self.target;
-        let (cancel, progress) = (CancelToken::new(), Progress::default());
-        Database::backup_of(dir, target, &cancel, &progress).unwrap();
-        let infos = target.list().unwrap();
-        let infos: Vec<_> = infos.into_iter().map(Result::unwrap).collect();
-        assert_eq!(infos.len(), 5);
-        let mut restored = 0;
-        for (number, want) in past {
-            let kept = infos.iter().any(|i| (i.base..=i.snapshot).contains(number));
-            let new: PathBuf = self.folder.join(format!("restored-{number}"));
-            match self.restored(&new, RestoreTo::Snapshot(*number)) {
-                Ok(report) => {
-                    assert!(kept);
-                    assert_eq!(report.snapshot, *number);
-                    sound(&new);
-                    let db = opened(&new, Access::Write);
-                    assert_eq!((&db.snapshot_number(), &lines(&db)), (number, want));
-                    assert_eq!(change(&db, 1000, &mut want.clone()), number + 1);
-                    restored += 1;
-                }
-                Err(Error::Usage(why)) => assert!(!kept, "{number}: {why}"),
-                Err(e) => panic!("{number}: {e}"),
+/// Takes a last backup, and restores each past snapshot in a folder. Those that no backup contains must be refused.
+fn restore_all(dir: &Path, target: &BackupTarget, folder: &Path, past: &[(u64, Lines)]) {
+    backup_of(dir, target).unwrap();
+    let infos = target.list().unwrap();
+    let infos: Vec<_> = infos.into_iter().map(Result::unwrap).collect();
+    assert_eq!(infos.len(), 5);
+    let mut restored = 0;
+    for (number, want) in past {
+        let kept = infos.iter().any(|i| (i.base..=i.snapshot).contains(number));
+        let new = folder.join(format!("restored-{number}"));
+        match restore(target, &new, RestoreTo::Snapshot(*number)) {
+            Ok(report) => {
+                assert!(kept);
+                assert_eq!(report.snapshot, *number);
+                sound(&new);
+                let db = opened(&new, Access::Write);
+                assert_eq!((&db.snapshot_number(), &lines(&db)), (number, want));
+                assert_eq!(change(&db, 1000, &mut want.clone()), number + 1);
+                restored += 1;
             }
+            Err(Error::Usage(why)) => assert!(!kept, "{number}: {why}"),
+            Err(e) => panic!("{number}: {e}"),
         }
-        assert!(restored > 12, "{restored}");
     }
+    assert!(restored > 12, "{restored}");
 }
 
 #[test]

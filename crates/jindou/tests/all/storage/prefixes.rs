@@ -1,12 +1,15 @@
 //! The prefixes of a store equal those of a simple model, whether they are stored by a load, the log, a merge or a
 //! reclustering, or read by a follower.
 
-use jindou::parse::{Format, Sources};
+use super::sound;
+use jindou::parse::Format;
+use jindou::testing::source;
 use jindou::{
     Access, Database, Error, LoadOptions, MergeOptions, OpenOptions, PrefixOrigin, Progress,
     QueryOptions, ReclusterOptions, UpdateOptions,
 };
 use jindou_model::random::splitmix64;
+use jindou_testing::copy_folder;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,11 +20,6 @@ impl Random {
     fn below(&mut self, n: u64) -> u64 {
         splitmix64(&mut self.0) % n
     }
-}
-
-fn source(text: &str) -> Sources {
-    let builder = Sources::builder().text("a.ttl", text.as_bytes(), Format::Turtle);
-    builder.build().unwrap()
 }
 
 fn opened(dir: &Path, access: Access) -> Database {
@@ -56,18 +54,6 @@ impl Model {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let (at, to) = (entry.path(), to.join(entry.file_name()));
-        match at.is_dir() {
-            true => copy(&at, &to),
-            false => drop(std::fs::copy(&at, &to).unwrap()),
-        }
-    }
-}
-
 #[test]
 fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
     for seed in 0..12 {
@@ -94,7 +80,7 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
         let text = document(&mut model, &mut random);
         Database::load(
             &dir,
-            &source(&text),
+            &source(&text, Format::Turtle),
             &LoadOptions::default().with_memory(64 << 20),
             &Progress::default(),
         )
@@ -106,8 +92,12 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
             match random.below(12) {
                 0..=2 => {
                     let text = document(&mut model, &mut random);
-                    db.insert(&source(&text), &options, &Progress::default())
-                        .unwrap();
+                    db.insert(
+                        &source(&text, Format::Turtle),
+                        &options,
+                        &Progress::default(),
+                    )
+                    .unwrap();
                 }
                 3 | 4 => {
                     let name = format!("p{}", random.below(6));
@@ -125,8 +115,12 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
                     // A transaction that is dropped, also after a failed call, changes no prefixes.
                     let mut open = db.begin(&options).unwrap();
                     let text = document(&mut model.clone(), &mut random);
-                    open.insert(&source(&text), &options, &Progress::default())
-                        .unwrap();
+                    open.insert(
+                        &source(&text, Format::Turtle),
+                        &options,
+                        &Progress::default(),
+                    )
+                    .unwrap();
                     assert!(open.update("CREATE GRAPH nonsense", &options).is_err());
                     drop(open);
                 }
@@ -143,13 +137,12 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
                 10 => {
                     // A crash: the files are copied while the store is open.
                     let other = folder.path().join(format!("crashed-{step}"));
-                    copy(&dir, &other);
+                    copy_folder(&dir, &other);
                     assert_eq!(listed(&opened(&other, Access::Write)), model.listed());
                 }
                 _ => {
                     drop(db);
-                    let report = Database::check(&dir).unwrap();
-                    assert!(report.is_sound(), "{:?}", report.damages);
+                    sound(&dir);
                     db = opened(&dir, Access::Write);
                 }
             }
@@ -163,8 +156,12 @@ fn plans_and_texts_follow_the_prefixes() {
     let db = Database::in_memory();
     let options = UpdateOptions::default();
     let text = "@prefix a: <http://a/> . a:s a:p 1 . <http://b/s> <http://b/p> 1 , 2 .";
-    db.insert(&source(text), &options, &Progress::default())
-        .unwrap();
+    db.insert(
+        &source(text, Format::Turtle),
+        &options,
+        &Progress::default(),
+    )
+    .unwrap();
     let rows = |db: &Database| {
         let query = "SELECT ?o { a:s a:p ?o }";
         db.query(query).unwrap().solutions().len()
@@ -197,8 +194,12 @@ fn plans_and_texts_follow_the_prefixes() {
     // An open transaction sees the prefixes that it has added itself.
     let mut open = db.begin(&options).unwrap();
     let text = "@prefix new: <http://new/> . new:s new:p 1 .";
-    open.insert(&source(text), &options, &Progress::default())
-        .unwrap();
+    open.insert(
+        &source(text, Format::Turtle),
+        &options,
+        &Progress::default(),
+    )
+    .unwrap();
     let report = open.update("INSERT DATA { new:t new:p 2 }", &options);
     assert_eq!(report.unwrap().added, 1);
     assert!(db.prefixes().get("new").is_none());
@@ -214,7 +215,13 @@ fn followers_learn_them() {
     let dir = folder.path().join("s");
     let load = LoadOptions::default().with_memory(64 << 20);
     let text = "@prefix a: <http://a/> . a:s a:p 1 .";
-    Database::load(&dir, &source(text), &load, &Progress::default()).unwrap();
+    Database::load(
+        &dir,
+        &source(text, Format::Turtle),
+        &load,
+        &Progress::default(),
+    )
+    .unwrap();
     let writer = opened(&dir, Access::Write);
     let reader = opened(&dir, Access::Read);
     let _following = reader.follow_in_background(|_| {}).unwrap();

@@ -1,5 +1,6 @@
 //! Reclustering: assigns other ids and keeps the quads, also while updates continue, and after crashes.
 
+use super::sound;
 use crate::quads;
 use jindou::testing::{Nothing, load_nquads};
 use jindou::{
@@ -45,11 +46,6 @@ fn recluster(db: &Database) -> jindou::Result<jindou::ReclusterReport> {
 fn update(db: &Database, text: &str) -> u64 {
     let options = UpdateOptions::default().with_threads(1);
     db.update(text, &options).expect(text).snapshot
-}
-
-fn sound(dir: &Path) {
-    let report = Database::check(dir).unwrap();
-    assert!(report.is_sound(), "{:?}", report.damages);
 }
 
 fn names(dir: &Path) -> Vec<String> {

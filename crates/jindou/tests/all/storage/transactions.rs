@@ -1,15 +1,15 @@
 //! Transactions of several calls: compared with a set of quads, with calls that fail in between; atomic and durable;
 //! and with other writers and readers at the same time.
 
-use jindou::parse::{Format, Sources};
+use jindou::parse::Format;
+use jindou::testing::{load_nquads, source};
 use jindou::{
-    Answer, Batch, CancelToken, Database, Error, LoadOptions, MemoryBudget, OpenOptions, Progress,
-    QueryOptions, UpdateOptions,
+    Answer, Batch, CancelToken, Database, Error, MemoryBudget, OpenOptions, Progress, QueryOptions,
+    UpdateOptions,
 };
 use jindou_testing::Rng;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 fn quad(n: usize) -> Quad {
@@ -92,8 +92,8 @@ fn random(db: &Database, seed: u64, rounds: usize) -> BTreeSet<usize> {
                 3 => {
                     set.insert(one);
                     let text = format!("{} .", quad(one));
-                    let source = Sources::builder().text("a.nq", text.into_bytes(), Format::NQuads);
-                    open.insert(&source.build().unwrap(), &options, &Progress::default())
+                    let source = source(&text, Format::NQuads);
+                    open.insert(&source, &options, &Progress::default())
                 }
                 _ => {
                     // A request whose second operation fails; its first one must have no effect.
@@ -134,17 +134,11 @@ fn calls_are_seen_by_the_next_and_by_others_at_the_end() {
     }
 }
 
-fn empty_store(dir: &Path) {
-    let source = Sources::builder().text("a.nt", Vec::new(), Format::NTriples);
-    let source = source.build().unwrap();
-    Database::load(dir, &source, &LoadOptions::default(), &Progress::default()).unwrap();
-}
-
 #[test]
 fn a_store_has_all_of_it_or_nothing_when_it_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
-    empty_store(&dir);
+    load_nquads(&dir, "").unwrap();
     for seed in 0..4 {
         let db = Database::open(&dir).unwrap();
         db.update("CLEAR ALL", &UpdateOptions::default()).unwrap();

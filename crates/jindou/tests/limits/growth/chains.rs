@@ -16,130 +16,50 @@ enum Growth {
 use Growth::{Cells, Even, Tried};
 
 /// Texts whose parts follow each other in one group or one SELECT.
-const CHAINS: [(&str, Growth, Make); 21] = [
-    ("optionals", Cells, |n| {
-        repeat(
-            "SELECT * {?s :a ?o ",
-            "OPTIONAL{?s :b ?x#}",
-            "",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("optionals that nothing matches", Even, |n| {
-        repeat(
-            "SELECT * {?s :a ?o ",
-            "OPTIONAL{?s :none ?x#}",
-            "",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("optional unions", Cells, |n| {
-        let unit = "OPTIONAL{{?s :b ?x#}UNION{?s :n ?x#}}";
-        repeat("SELECT * {?s :a ?o ", unit, "", "} LIMIT 1", n)
-    }),
-    ("optionals with conditions", Cells, |n| {
-        let unit = "OPTIONAL{?s :b ?x# FILTER(?x#!=?o)}";
-        repeat("SELECT * {?s :a ?o ", unit, "", "} LIMIT 1", n)
-    }),
-    ("constants bound", Even, |n| {
-        repeat("SELECT * {?s :a ?o ", "BIND(# AS ?x#)", "", "} LIMIT 1", n)
-    }),
-    ("functions bound", Even, |n| {
-        repeat(
-            "SELECT * {?s :a ?o ",
-            "BIND(STR(?o) AS ?x#)",
-            "",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("values of the value before", Even, |n| {
-        let mut text = String::from("SELECT * {?s :n ?x0 ");
-        for i in 0..n {
-            write!(text, "BIND(?x{i}+1 AS ?x{})", i + 1).unwrap();
-        }
-        text + "} LIMIT 1"
-    }),
-    ("columns of SELECT", Even, |n| {
-        repeat("SELECT ", "(?o+# AS ?x#)", " ", "{?s :n ?o} LIMIT 1", n)
-    }),
-    ("keys of ORDER BY", Even, |n| {
-        repeat(
-            "SELECT * {?s :n ?o} ORDER BY ",
-            "(?o+#)",
-            " ",
-            " LIMIT 1",
-            n,
-        )
-    }),
-    ("aggregates", Even, |n| {
-        repeat(
-            "SELECT ",
-            "(COUNT(?o) AS ?x#)",
-            " ",
-            "{?s :a ?o} LIMIT 1",
-            n,
-        )
-    }),
-    ("aggregates of values", Even, |n| {
-        repeat(
-            "SELECT ",
-            "(SUM(?o+#) AS ?x#)",
-            " ",
-            "{?s :n ?o} LIMIT 1",
-            n,
-        )
-    }),
-    ("sub-selects with a column each", Cells, |n| {
-        let unit = "{SELECT ?s ?x#{?s :n ?x#}}";
-        repeat("SELECT * {", unit, "", "} LIMIT 1", n)
-    }),
-    ("sub-selects of few rows", Cells, |n| {
-        let unit = "{SELECT ?s ?x#{?s :n ?x#} LIMIT 3}";
-        repeat("SELECT * {", unit, "", "} LIMIT 1", n)
-    }),
-    ("patterns around one subject", Tried, |n| {
-        repeat("SELECT * {", "?s :n ?x#", ".", "} LIMIT 1", n)
-    }),
-    ("unions with a column each", Cells, |n| {
-        let unit = "{{?s :n ?x#}UNION{?s :n ?x#}}";
-        repeat("SELECT * {", unit, "", "} LIMIT 1", n)
-    }),
-    ("graphs", Tried, |n| {
-        repeat("SELECT * {", "GRAPH ?g#{?s :a ?o}", "", "} LIMIT 1", n)
-    }),
-    ("paths", Even, |n| {
-        repeat("SELECT * {", "?s :a+ ?x#", ".", "} LIMIT 1", n)
-    }),
-    ("differences", Even, |n| {
-        repeat(
-            "SELECT * {?s :a ?o ",
-            "MINUS{?s :none ?x#}",
-            "",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("EXISTS", Even, |n| {
-        repeat(
-            "SELECT * {?s :a ?o ",
-            "FILTER EXISTS{?s :b ?x#}",
-            "",
-            "} LIMIT 1",
-            n,
-        )
-    }),
-    ("EXISTS of a UNION under conditions", Even, |n| {
-        let branches = repeat("{", "{?s ?p ?o}", "UNION", "", n);
-        let conditions = repeat("", "FILTER(?x# != #)", " ", "}", n);
-        format!("SELECT * {{?s ?p ?o FILTER EXISTS {branches} {conditions}}} LIMIT 1")
-    }),
-    ("values", Cells, |n| {
-        repeat("SELECT * {", "VALUES ?x#{1}", "", "} LIMIT 1", n)
-    }),
+const CHAINS: [(Growth, &str); 3] = [
+    (
+        Even,
+        "
+        optionals that nothing matches: SELECT * {?s :a ?o «OPTIONAL{?s :none ?x#}»} LIMIT 1
+        constants bound: SELECT * {?s :a ?o «BIND(# AS ?x#)»} LIMIT 1
+        functions bound: SELECT * {?s :a ?o «BIND(STR(?o) AS ?x#)»} LIMIT 1
+        values of the value before: SELECT * {?s :n ?x0 «BIND(?x#+1 AS ?x##)»} LIMIT 1
+        columns of SELECT: SELECT «(?o+# AS ?x#)¦ »{?s :n ?o} LIMIT 1
+        keys of ORDER BY: SELECT * {?s :n ?o} ORDER BY «(?o+#)¦ » LIMIT 1
+        aggregates: SELECT «(COUNT(?o) AS ?x#)¦ »{?s :a ?o} LIMIT 1
+        aggregates of values: SELECT «(SUM(?o+#) AS ?x#)¦ »{?s :n ?o} LIMIT 1
+        paths: SELECT * {«?s :a+ ?x#¦.»} LIMIT 1
+        differences: SELECT * {?s :a ?o «MINUS{?s :none ?x#}»} LIMIT 1
+        EXISTS: SELECT * {?s :a ?o «FILTER EXISTS{?s :b ?x#}»} LIMIT 1
+        EXISTS of a UNION under conditions: SELECT * {?s ?p ?o FILTER EXISTS {«{?s ?p ?o}¦UNION» «FILTER(?x# != #)¦ »}} LIMIT 1
+        ",
+    ),
+    (
+        Cells,
+        "
+        optionals: SELECT * {?s :a ?o «OPTIONAL{?s :b ?x#}»} LIMIT 1
+        optional unions: SELECT * {?s :a ?o «OPTIONAL{{?s :b ?x#}UNION{?s :n ?x#}}»} LIMIT 1
+        optionals with conditions: SELECT * {?s :a ?o «OPTIONAL{?s :b ?x# FILTER(?x#!=?o)}»} LIMIT 1
+        sub-selects with a column each: SELECT * {«{SELECT ?s ?x#{?s :n ?x#}}»} LIMIT 1
+        sub-selects of few rows: SELECT * {«{SELECT ?s ?x#{?s :n ?x#} LIMIT 3}»} LIMIT 1
+        unions with a column each: SELECT * {«{{?s :n ?x#}UNION{?s :n ?x#}}»} LIMIT 1
+        values: SELECT * {«VALUES ?x#{1}»} LIMIT 1
+        ",
+    ),
+    (
+        Tried,
+        "
+        patterns around one subject: SELECT * {«?s :n ?x#¦.»} LIMIT 1
+        graphs: SELECT * {«GRAPH ?g#{?s :a ?o}»} LIMIT 1
+        ",
+    ),
 ];
+
+fn chains() -> impl Iterator<Item = (Growth, &'static str, &'static str)> {
+    CHAINS.into_iter().flat_map(|(growth, table)| {
+        templates(table).map(move |(name, template)| (growth, name, template))
+    })
+}
 
 /// Bytes that running a chain may allocate per cell. The first batches have 64 rows, since these queries need few rows.
 const A_CELL: u64 = 512;
@@ -149,11 +69,8 @@ fn chains_take_as_much_more() {
     let _turn = turn();
     let store = store();
     let n = 150;
-    for (name, growth, make) in CHAINS {
-        let [short, long] = [n, 4 * n].map(|n| {
-            let text = format!("{PREFIX}{}", make(n));
-            costs(&store, name, &text)
-        });
+    for (growth, name, template) in chains() {
+        let [short, long] = [n, 4 * n].map(|n| costs(&store, name, &repeated(template, n)));
         let [planned, run] = [0, 1].map(|i| (short[i], long[i]));
         println!(
             "{name}: planning {} -> {} bytes, running {} -> {}",
@@ -188,9 +105,9 @@ fn chains_take_as_much_more() {
 fn chains_as_long_as_they_may_be_fit_their_stacks() {
     let _turn = turn();
     let store = store();
-    for (name, _, make) in CHAINS {
+    for (_, name, template) in chains() {
         for n in [600, 4_600] {
-            let text = format!("{PREFIX}{}", make(n));
+            let text = repeated(template, n);
             let options = limited(128 << 20, Duration::from_secs(2)).with_threads(4);
             let (cost, e) = run(&store, &text, &options);
             let why = e.map_or(String::new(), |e| e.to_string());

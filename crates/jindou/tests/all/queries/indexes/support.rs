@@ -5,7 +5,8 @@ use jindou::index::{
     Dictionary, Estimate, Index, IndexFile, IndexWriter, Indexes, OpenIndex, Probe, Question,
     Terms, Verdict,
 };
-use jindou::parse::{Format, Sources};
+use jindou::parse::Format;
+use jindou::testing::source;
 use jindou::{
     Access, Database, Durability, Functions, LoadOptions, OpenOptions, Progress, QueryOptions,
     Result, Runtime,
@@ -113,10 +114,8 @@ pub fn load(dir: &Path, turtle: &str, indexes: &Indexes, memory: u64) -> Result<
         .with_threads(2)
         .with_memory(memory)
         .with_indexes(indexes.clone());
-    let sources = Sources::builder()
-        .text("test.ttl", turtle.as_bytes().to_vec(), Format::Turtle)
-        .build()?;
-    Database::load(dir, &sources, &options, &Progress::default()).map(drop)
+    let source = source(turtle, Format::Turtle);
+    Database::load(dir, &source, &options, &Progress::default()).map(drop)
 }
 
 impl World {
