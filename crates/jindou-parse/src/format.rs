@@ -139,12 +139,16 @@ impl FromStr for Format {
     }
 }
 
-/// How an input is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub enum Compression {
+    /// RFC 1952.
     Gzip,
+    /// The format of bzip2.
     Bzip2,
+    /// The format of xz, with LZMA2.
     Xz,
+    /// RFC 8878.
     Zstd,
 }
 
@@ -184,7 +188,8 @@ impl Compression {
 }
 
 /// The format and the compression that a file's name suggests.
-pub(crate) fn from_name(path: &Path) -> (Option<Format>, Option<Compression>) {
+#[must_use]
+pub fn from_name(path: &Path) -> (Option<Format>, Option<Compression>) {
     let name = path
         .file_name()
         .map(|n| n.to_string_lossy().into_owned())
@@ -215,6 +220,7 @@ mod tests {
             (Some(Format::Turtle), Some(Compression::Gzip))
         );
         assert_eq!(of("x.tar.gz"), (None, Some(Compression::Gzip)));
+        assert_eq!(of("x.zst"), (None, Some(Compression::Zstd)));
         assert_eq!(of("README"), (None, None));
     }
 

@@ -50,7 +50,7 @@ pub mod write;
 pub mod xml;
 
 pub use fetch::{ContextFiles, Document, DocumentSource, file_path};
-pub use format::Format;
+pub use format::{Compression, Format, from_name};
 pub use limits::Limits;
 pub use replacement::Replacement;
 pub use report::{BadStatement, Rest, SkipReport};

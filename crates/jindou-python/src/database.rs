@@ -14,7 +14,7 @@ use crate::quads::{Quads, write_quads};
 use crate::query::{Asked, names, run_query};
 use crate::terms;
 use crate::update::{Report, Transaction, batch, not_within};
-use crate::wait::interruptible;
+use crate::wait::{interruptible, locked};
 use jindou::oxrdf::{GraphName, Term};
 use jindou::{
     CancelToken, Database, MergeOptions, Progress, QuadMatches, QuadPattern, QueryOptions,
@@ -22,7 +22,6 @@ use jindou::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -60,10 +59,7 @@ impl PyDatabase {
         // Checked first: another thread of the parent may have held the lock when this process was forked, so the lock
         // may never be released here.
         self.home.check()?;
-        let db = self
-            .db
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let db = locked(py, &self.db);
         db.clone()
             .ok_or_else(|| named("ClosedError", "the database is closed"))
     }
@@ -72,20 +68,14 @@ impl PyDatabase {
     /// ever.
     pub fn writable(&self, py: Python<'_>) -> PyResult<Database> {
         self.home.check()?;
-        let owner = *self
-            .owner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let owner = *locked(py, &self.owner);
         not_within(owner)?;
         self.get(py)
     }
 
     /// Records which thread has an open transaction.
     pub fn set_owner(&self, py: Python<'_>, owner: Option<ThreadId>) {
-        *self
-            .owner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner) = owner;
+        *locked(py, &self.owner) = owner;
     }
 
     fn apply(&self, py: Python<'_>, quads: &Bound<'_, PyAny>, insert: bool) -> PyResult<Report> {
@@ -569,10 +559,7 @@ impl PyDatabase {
         if !self.home.is_here() {
             return;
         }
-        let mut db = self
-            .db
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut db = locked(py, &self.db);
         let taken = db.take();
         drop(db);
         self.kept.clear();

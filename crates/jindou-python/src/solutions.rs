@@ -4,11 +4,10 @@ use crate::arrow;
 use crate::errors::{exception, named};
 use crate::process::Home;
 use crate::rows::{self, Names, Objects, Row, Rows};
-use crate::wait::{LOOK, interruptible};
+use crate::wait::{LOOK, interruptible, locked};
 use jindou::{CancelToken, Cursor, RowBatch};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyCapsule, PyList, PySlice};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,10 +58,7 @@ impl Solutions {
     /// The batch of rows with this number; `None` after the last one. Handles signals while waiting for it.
     pub fn batch(&self, py: Python<'_>, number: usize) -> PyResult<Option<Arc<RowBatch>>> {
         self.home.check()?;
-        let mut state = self
-            .state
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(py, &self.state);
         loop {
             if self.keep
                 && let Some(batch) = state.batches.get(number)
@@ -174,11 +170,7 @@ impl Solutions {
             ));
         }
         self.all(py)?;
-        Ok(self
-            .state
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner)
-            .rows)
+        Ok(locked(py, &self.state).rows)
     }
 
     /// The row with this number, counted from the end if it is negative; for a slice, a list of rows.
@@ -214,13 +206,7 @@ impl Solutions {
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
         self.home.check()?;
-        if self
-            .state
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner)
-            .rows
-            > 0
-        {
+        if locked(py, &self.state).rows > 0 {
             return Ok(true);
         }
         Ok(self.keep && self.batch(py, 0)?.is_some())
@@ -340,10 +326,7 @@ impl Solutions {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let state = self
-            .state
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let state = locked(py, &self.state);
         let more = if state.cursor.is_some() {
             " read so far"
         } else {

@@ -7,10 +7,9 @@ use crate::loading::{Keywords, Reading};
 use crate::options;
 use crate::query::{Asked, run_query};
 use crate::terms::quad_of;
-use crate::wait::interruptible;
+use crate::wait::{interruptible, locked};
 use jindou::{Batch, OpenTransaction, Result, UpdateOptions, UpdateReport};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -110,8 +109,7 @@ impl Transaction {
     /// The transaction; an error in a process that did not open it.
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<OpenTransaction>>> {
         self.db.get().home.check()?;
-        let open = self.open.lock_py_attached(py);
-        Ok(open.unwrap_or_else(PoisonError::into_inner))
+        Ok(locked(py, &self.open))
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {

@@ -3,12 +3,20 @@
 use crate::errors::{exception, lost};
 use jindou::{CancelToken, Error, Resource, Result};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// Interval at which signals are checked.
 pub const LOOK: Duration = Duration::from_millis(50);
+
+/// Locks a mutex. Detaches from the interpreter while it waits, so that the mutex's holder can go on.
+pub fn locked<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+    let locked = mutex.lock_py_attached(py);
+    locked.unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs work on another thread and waits for it. Handles signals meanwhile.
 ///

@@ -5,7 +5,7 @@
 //! Server and clients share the machine's cores. The log is the store's own, but over a file layer in which every sync
 //! takes at least the time asked for.
 
-use super::measure::Times;
+use super::measure::{Times, temporary_folder};
 use crate::args::BenchCommits;
 use jindou::{Database, Error, Journal, LoadOptions, Progress, Result, Ticket};
 use jindou_log::{Directory, Durability, File, Files, Log, LogOptions};
@@ -22,10 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub fn run(a: &BenchCommits) -> Result<ExitCode> {
-    let place = match &a.dir {
-        Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e))?,
-        None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?,
-    };
+    let place = temporary_folder(a.dir.as_deref())?;
     let store = place.path().join("store");
     let lubm = Lubm::new(a.universities, 0);
     Database::load(&store, &lubm, &LoadOptions::default(), &Progress::default())?;

@@ -1,10 +1,11 @@
 //! `jindou bench lubm`: the papers' LUBM queries over data that this process generates, with checked answers.
 
-use super::measure::{Measured, measure, peak_memory, resident_memory};
+use super::measure::{
+    Measured, StoreFolder, measure, peak_memory, resident_memory, threads_or_all, verdict,
+};
 use super::peers::{PeerWork, Workload, run as run_peers};
 use super::{light, lookup};
 use crate::args::BenchLubm;
-use crate::measure::threads_or_all;
 use jindou::{
     Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
     QueryOptions, Result,
@@ -17,7 +18,7 @@ use jindou_workloads::queries::lubm::{LubmQuery, QUERIES};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -91,14 +92,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
             mib(peak_memory())
         );
     }
-    if wrong.is_empty() {
-        Ok(ExitCode::SUCCESS)
-    } else {
-        for w in &wrong {
-            eprintln!("WRONG ANSWER {w}");
-        }
-        Ok(ExitCode::from(3))
-    }
+    Ok(verdict(&wrong))
 }
 
 /// The queries of these names; all queries if there are no names.
@@ -160,37 +154,6 @@ fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery], threads: usize) -> Result<
         &work,
         a.json.as_deref(),
     )
-}
-
-/// The store's folder. A temporary one is removed when this value is dropped.
-struct StoreFolder {
-    dir: PathBuf,
-    temporary: Option<PathBuf>,
-}
-
-impl StoreFolder {
-    fn new(given: Option<&Path>) -> Result<Self> {
-        if let Some(dir) = given {
-            return Ok(Self {
-                dir: dir.to_owned(),
-                temporary: None,
-            });
-        }
-        let parent = std::env::temp_dir().join(format!("jindou-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&parent).map_err(|e| Error::io(&parent, e))?;
-        Ok(Self {
-            dir: parent.join("store"),
-            temporary: Some(parent),
-        })
-    }
-}
-
-impl Drop for StoreFolder {
-    fn drop(&mut self) {
-        if let Some(t) = &self.temporary {
-            let _ = std::fs::remove_dir_all(t);
-        }
-    }
 }
 
 struct Loaded {

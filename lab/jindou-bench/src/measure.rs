@@ -1,7 +1,12 @@
 //! Runs one query many times and measures how long it takes.
 
-use jindou::{Checksum, Database, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter};
+use jindou::{
+    Checksum, Database, Error, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter,
+};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Times in milliseconds, sorted.
 #[derive(Clone, Debug, Default)]
@@ -174,6 +179,44 @@ pub fn threads_or_all(asked: Option<usize>) -> usize {
     asked
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
         .max(1)
+}
+
+/// A temporary folder, in `dir` if that is given.
+pub fn temporary_folder(dir: Option<&Path>) -> Result<TempDir> {
+    match dir {
+        Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e)),
+        None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e)),
+    }
+}
+
+/// The store's folder. A temporary one is removed when this value is dropped.
+pub struct StoreFolder {
+    pub dir: PathBuf,
+    _temporary: Option<TempDir>,
+}
+
+impl StoreFolder {
+    pub fn new(given: Option<&Path>) -> Result<Self> {
+        if let Some(dir) = given {
+            return Ok(Self {
+                dir: dir.to_owned(),
+                _temporary: None,
+            });
+        }
+        let temporary = temporary_folder(None)?;
+        Ok(Self {
+            dir: temporary.path().join("store"),
+            _temporary: Some(temporary),
+        })
+    }
+}
+
+/// Prints wrong answers; the exit status is 3 if there are any.
+pub fn verdict<T: std::fmt::Display>(wrong: &[T]) -> ExitCode {
+    for w in wrong {
+        eprintln!("WRONG ANSWER {w}");
+    }
+    ExitCode::from(if wrong.is_empty() { 0 } else { 3 })
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! `jindou bench bsbm`, `sp2b` and `lubm --official`: runs a set of queries over generated data, on Jindou alone or on
 //! other engines as well.
 
-use super::measure::measure;
+use super::measure::{StoreFolder, measure, threads_or_all, verdict};
 use super::peers::{PeerWork, Workload, run as run_peers};
 use super::set::{Rows, load};
 use crate::args::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BsbmMix};
-use crate::measure::threads_or_all;
 use jindou::{Database, Error, QuadSource, QueryOptions, Result};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_peers::Named;
@@ -148,13 +147,7 @@ fn run(mut mix: Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
     if !a.peers.peers.is_empty() {
         return beside_peers(&mix, a);
     }
-    let temporary = std::env::temp_dir().join(format!("jindou-mix-{}", std::process::id()));
-    let dir = a.store.clone().unwrap_or_else(|| temporary.clone());
-    let outcome = alone(&mix, a, &dir);
-    if a.store.is_none() {
-        let _ = std::fs::remove_dir_all(&temporary);
-    }
-    outcome
+    alone(&mix, a, &StoreFolder::new(a.store.as_deref())?.dir)
 }
 
 /// Runs the queries on other engines, too. All are timed at the client, so `--repeat` does not apply. All engines load
@@ -218,12 +211,5 @@ fn alone(mix: &Mix<'_>, a: &BenchMix, dir: &Path) -> Result<ExitCode> {
             rows.print(&heading, "query", loaded.as_ref(), &info);
         }
     }
-    for w in &wrong {
-        eprintln!("WRONG ANSWER {w}");
-    }
-    Ok(if wrong.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(3)
-    })
+    Ok(verdict(&wrong))
 }

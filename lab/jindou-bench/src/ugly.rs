@@ -1,9 +1,8 @@
 //! `jindou bench ugly`: loading, planning and lookups on data with the irregularities of real graphs.
 
 use super::lookup;
-use super::measure::Times;
+use super::measure::{StoreFolder, Times, threads_or_all};
 use crate::args::BenchUgly;
-use crate::measure::threads_or_all;
 use jindou::{Database, Error, LoadOptions, MemoryBudget, Progress, QueryOptions, Result};
 use jindou_graph::segment::GraphScope;
 use jindou_workloads::queries::ugly as queries;
@@ -13,13 +12,8 @@ use std::time::{Duration, Instant};
 
 pub fn run(a: &BenchUgly) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
-    let temporary = std::env::temp_dir().join(format!("jindou-ugly-{}", std::process::id()));
-    let dir = a.store.clone().unwrap_or_else(|| temporary.clone());
-    let outcome = bench(a, threads, &dir);
-    if a.store.is_none() {
-        let _ = std::fs::remove_dir_all(&temporary);
-    }
-    outcome
+    let folder = StoreFolder::new(a.store.as_deref())?;
+    bench(a, threads, &folder.dir)
 }
 
 fn bench(a: &BenchUgly, threads: usize, dir: &std::path::Path) -> Result<ExitCode> {

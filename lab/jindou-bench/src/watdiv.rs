@@ -1,10 +1,9 @@
 //! `jindou bench watdiv`: WatDiv's 20 basic templates, over data that this process generates.
 
-use super::measure::measure;
+use super::measure::{StoreFolder, measure, threads_or_all};
 use super::peers::{PeerWork, Workload as Compared, run as run_peers};
 use super::set::{Rows, load};
 use crate::args::BenchWatdiv;
-use crate::measure::threads_or_all;
 use jindou::{Database, Error, QueryOptions, Result};
 use jindou_parse::Sources;
 use jindou_parse::write::{TagCase, write_source};
@@ -59,13 +58,8 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
     if !a.peers.peers.is_empty() {
         return beside_peers(a, &is_wanted);
     }
-    let temporary = std::env::temp_dir().join(format!("jindou-watdiv-{}", std::process::id()));
-    let dir = a.store.clone().unwrap_or_else(|| temporary.clone());
-    let outcome = bench(a, &dir, &is_wanted);
-    if a.store.is_none() {
-        let _ = std::fs::remove_dir_all(&temporary);
-    }
-    outcome
+    let folder = StoreFolder::new(a.store.as_deref())?;
+    bench(a, &folder.dir, &is_wanted)
 }
 
 /// Runs the same instances on other engines, too. All are timed at the client, so `--repeat` does not apply. All

@@ -206,25 +206,27 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(5);
 
+    /// Asks a server that answers with `reply`. Returns the outcome and what the server was asked.
+    fn asked<T>(
+        reply: &'static [u8],
+        pause: u64,
+        ask: impl FnOnce(&mut Endpoint) -> Outcome<T>,
+    ) -> (Outcome<T>, String) {
+        let (url, server) = server(reply, Duration::from_millis(pause));
+        let outcome = ask(&mut Endpoint::new(url, &[("default-graph-uri", "urn:x y")]));
+        (outcome, server.join().unwrap())
+    }
+
     #[test]
     fn counts_an_answer_to_its_last_byte() {
-        let (url, s) = server(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n?x\n\r\n5\r\n<a:b>\r\n1\r\n\n\r\n0\r\n\r\n",
-            Duration::from_millis(60),
-        );
-        let t = Endpoint::new(url, &[("default-graph-uri", "urn:x y")])
-            .time("SELECT * { ?s ?p 'a&b' }", LIMIT)
-            .unwrap();
+        const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n?x\n\r\n5\r\n<a:b>\r\n1\r\n\n\r\n0\r\n\r\n";
+        let (t, asked) = asked(REPLY, 60, |e| e.time("SELECT * { ?s ?p 'a&b' }", LIMIT));
+        let t = t.unwrap();
         assert_eq!(t.bytes, 9);
         assert!(t.seconds >= 0.06);
-        let asked = s.join().unwrap();
         assert!(asked.starts_with("POST /sparql HTTP/1.1\r\n"), "{asked}");
-        assert!(
-            asked
-                .to_ascii_lowercase()
-                .contains("accept: text/tab-separated-values"),
-            "{asked}"
-        );
+        let accept = "accept: text/tab-separated-values";
+        assert!(asked.to_ascii_lowercase().contains(accept), "{asked}");
         assert!(asked.contains("a%26b"), "{asked}");
         assert!(
             asked.contains("default-graph-uri=urn%3Ax%20y")
@@ -235,60 +237,46 @@ mod tests {
 
     #[test]
     fn an_answer_that_breaks_off_is_no_answer() {
-        let (url, s) = server(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n?x\n<a:b>\n",
-            Duration::ZERO,
-        );
-        let r = Endpoint::new(url, &[]).time("ASK {}", LIMIT);
-        assert!(matches!(r, Err(Failure::Broken(_))), "{r:?}");
-        s.join().unwrap();
-        let (url, s) = server(
+        for reply in [
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n?x\n<a:b>\n"[..],
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n?x\n\r\n",
-            Duration::ZERO,
-        );
-        let r = Endpoint::new(url, &[]).time("ASK {}", LIMIT);
-        assert!(matches!(r, Err(Failure::Broken(_))), "{r:?}");
-        s.join().unwrap();
+        ] {
+            let (r, _) = asked(reply, 0, |e| e.time("ASK {}", LIMIT));
+            assert!(matches!(r, Err(Failure::Broken(_))), "{r:?}");
+        }
     }
 
     #[test]
     fn a_refusal_carries_the_servers_words() {
-        let (url, s) = server(
-            b"HTTP/1.1 400 Bad Request\r\nContent-Length: 16\r\n\r\nno such\n thing  ",
-            Duration::ZERO,
-        );
-        let Err(Failure::Refused(said)) = Endpoint::new(url, &[]).check("SELECT", LIMIT) else {
+        const REPLY: &[u8] =
+            b"HTTP/1.1 400 Bad Request\r\nContent-Length: 16\r\n\r\nno such\n thing  ";
+        let (r, _) = asked(REPLY, 0, |e| e.check("SELECT", LIMIT));
+        let Err(Failure::Refused(said)) = r else {
             panic!("a refusal");
         };
         assert!(
             said.contains("400") && said.contains("no such thing"),
             "{said}"
         );
-        s.join().unwrap();
     }
 
     #[test]
     fn a_slow_answer_times_out() {
-        let (url, s) = server(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n?x\n<a:b>\n<c>",
-            Duration::from_millis(600),
-        );
-        let r = Endpoint::new(url, &[]).time("ASK {}", Duration::from_millis(100));
+        const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n?x\n<a:b>\n<c>";
+        let limit = Duration::from_millis(100);
+        let (r, _) = asked(REPLY, 600, |e| e.time("ASK {}", limit));
         assert_eq!(r, Err(Failure::Timeout));
-        s.join().unwrap();
     }
 
     #[test]
     fn checks_json() {
-        let (url, s) = server(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{\"head\":{},\"boolean\":true}",
-            Duration::ZERO,
-        );
-        let mut e = Endpoint::new(url, &[]);
-        assert_eq!(e.check("ASK {}", LIMIT).unwrap().rows, 1);
-        s.join().unwrap();
+        const REPLY: &[u8] =
+            b"HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{\"head\":{},\"boolean\":true}";
+        let (r, _) = asked(REPLY, 0, |e| e.check("ASK {}", LIMIT));
+        assert_eq!(r.unwrap().rows, 1);
+        let mut gone = Endpoint::new("http://127.0.0.1:1/sparql", &[]);
         assert!(matches!(
-            e.wait(Duration::from_millis(10), || false),
+            gone.wait(Duration::from_millis(10), || false),
             Err(Failure::Broken(_))
         ));
     }

@@ -1,7 +1,7 @@
 //! An output file that gets its name only when it is complete, or standard output.
 
-use super::{OutputCompression, named};
 use jindou::{Error, Result};
+use jindou_parse::{Compression, from_name};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
@@ -62,20 +62,18 @@ impl OutFile {
             None => File::create(&meanwhile),
         };
         let file = BufWriter::with_capacity(1 << 16, file.map_err(failed)?);
-        let to = match named(path).1 {
+        let to = match from_name(path).1 {
             None => Encoder::Plain(file),
-            Some(OutputCompression::Gzip) => {
+            Some(Compression::Gzip) => {
                 let level = flate2::Compression::default();
                 Encoder::Gzip(flate2::write::GzEncoder::new(file, level))
             }
-            Some(OutputCompression::Bzip2) => {
+            Some(Compression::Bzip2) => {
                 let level = bzip2::Compression::default();
                 Encoder::Bzip2(bzip2::write::BzEncoder::new(file, level))
             }
-            Some(OutputCompression::Xz) => {
-                Encoder::Xz(liblzma::write::XzEncoder::new(file, XZ_LEVEL))
-            }
-            Some(OutputCompression::Zstd) => {
+            Some(Compression::Xz) => Encoder::Xz(liblzma::write::XzEncoder::new(file, XZ_LEVEL)),
+            Some(Compression::Zstd) => {
                 Encoder::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL).map_err(failed)?)
             }
         };

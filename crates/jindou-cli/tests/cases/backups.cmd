@@ -77,3 +77,20 @@ $ jindou backup --to places/of/backups --list | grep -c .
 1
 $ jindou restore --from places/of/backups --store u
 [..]snapshot 1,[..]
+
+== An older backup is restored by its name
+$ jindou backup --store store --to backups | sed -n '1s/ of .*//p' > older
+$ jindou update --store store 'INSERT DATA { <urn:b> <urn:p> 2 }'
+...
+$ jindou backup --store store --to backups | sed -n '1s/ of .*//p' > newest
+...
+# Reading the list of the newest one hangs.
+$ rm backups/$(cat newest); mkfifo backups/$(cat newest)
+$ timeout 20 jindou restore --from backups --store r 2> err
+? 1
+$ grep -q '^jindou: ' err && grep -qFf newest err && grep -qF -e "--backup $(cat older)" err
+$ jindou restore --from backups --store r --backup $(cat older)
+...
+$ jindou query --store r --format csv 'SELECT (COUNT(*) AS ?n) { ?s ?p ?o }'
+n
+403

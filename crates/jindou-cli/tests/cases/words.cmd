@@ -140,3 +140,10 @@ $ jindou load --quiet --store s one.nt > /dev/null; jindou load --quiet --into s
 $ jindou info --store s | grep -c 'in the log'
 ? 1
 0
+
+== A reader that leaves ends a command quietly
+$ seq 0 1999 | sed 's|.*|<http://e/s&> <http://e/p&> "&" .|' > many.nt; jindou load --quiet --store s many.nt > /dev/null
+$ for args in 'info --store s --top 1000' 'query --store s --explain SELECT*{?s?p?o}' 'check --store s' 'peers list' 'backup --list --to s'; do
+>   { sleep 0.2; jindou $args 2> err; echo $? > status; } | :
+>   test "$(cat status)" = 0 && test ! -s err || echo "$args: $(cat status err)"
+> done

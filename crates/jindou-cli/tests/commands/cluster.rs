@@ -1,7 +1,7 @@
 //! Several servers with some shards of one store each, over one log: answers, and what becomes of them when a server dies or
 //! is stopped.
 
-use super::run::{good, jindou, run};
+use super::run::{eventually, good, jindou, until};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
@@ -58,28 +58,34 @@ impl Server {
 
     /// Waits until a search has this status, and returns its answer.
     fn search_comes_to(&self, status: u16) -> String {
-        let until = Instant::now() + Duration::from_secs(30);
-        loop {
+        eventually(|| {
             let (got, body) = self.get("search", &[("q", "some one")], "application/json");
-            if got == status {
-                return body;
+            match got == status {
+                true => Ok(body),
+                false => Err(format!("{got}: {body}")),
             }
-            assert!(Instant::now() < until, "{got}: {body}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        })
+    }
+
+    /// Waits until a query's status and body are these.
+    fn comes_to(&self, wanted: impl Fn(u16, &str) -> bool) {
+        eventually(|| {
+            let (status, body) = self.ask(ALL);
+            match wanted(status, &body) {
+                true => Ok(()),
+                false => Err(format!("{status}: {body}")),
+            }
+        });
     }
 
     /// Waits until it answers.
     fn answers(&self) {
-        let until = Instant::now() + Duration::from_secs(30);
-        loop {
-            let (status, body) = self.ask(ALL);
-            if status == 200 {
-                return;
-            }
-            assert!(Instant::now() < until, "{body}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        self.comes_to(|status, _| status == 200);
+    }
+
+    /// Waits until queries fail with this word.
+    fn comes_to_fail(&self, word: &str) {
+        self.comes_to(|status, body| status >= 400 && body.contains(word));
     }
 
     /// Asserts that a query fails in time, with these words.
@@ -91,19 +97,6 @@ impl Server {
         assert!(took < Duration::from_secs(15), "{took:?}");
         for word in words {
             assert!(body.contains(word), "no {word} in {body}");
-        }
-    }
-
-    /// Waits until queries fail with these words.
-    fn comes_to_fail(&self, word: &str) {
-        let until = Instant::now() + Duration::from_secs(30);
-        loop {
-            let (status, body) = self.ask(ALL);
-            if status >= 400 && body.contains(word) {
-                return;
-            }
-            assert!(Instant::now() < until, "{body}");
-            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
@@ -196,11 +189,7 @@ fn wait_for_http(url: &str) {
         .unwrap()
         .strip_suffix("/query")
         .unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
-    while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < until, "nothing listens at {address}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until(|| TcpStream::connect(address).is_ok());
 }
 
 /// Opens connections that send arbitrary bytes; some then close their sending side.
@@ -301,10 +290,7 @@ fn each_server_searches_all_shards() {
     let by_command = |store: &str, words: &str| {
         let more = ["--format", "json", "--lang", "de", "--timeout", "60s"];
         let args = [&["search", "--store", store, words][..], &more].concat();
-        let o = run(folder, &args);
-        let err = String::from_utf8_lossy(&o.stderr);
-        assert!(o.status.success(), "{args:?}: {err}");
-        found(&String::from_utf8(o.stdout).unwrap())
+        found(&good(folder, &args))
     };
     for words in questions {
         let want = by_command("whole", words);

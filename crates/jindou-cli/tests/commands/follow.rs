@@ -1,15 +1,14 @@
 //! Two processes with one store: a read-only server, and commands that change the store while it runs.
 
-use super::run::good;
+use super::run::{eventually, good, jindou};
 use jindou_testing::Served;
 use jindou_testing::http::request;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::path::Path;
 
-fn start(store: &str, more: &[&str]) -> Served {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
-    command.args(["serve", "--port", "0", "--log-level", "error", "--store"]);
-    Served::start(command.arg(store).args(more))
+fn start(folder: &Path, more: &[&str]) -> Served {
+    let mut command = jindou(folder);
+    command.args(["serve", "s", "--port", "0", "--log-level", "error"]);
+    Served::start(command.args(more))
 }
 
 fn count(served: &Served) -> u64 {
@@ -23,31 +22,21 @@ fn count(served: &Served) -> u64 {
 
 /// Waits until the server answers that the store has this many quads.
 fn shows(served: &Served, quads: u64, after: &str) {
-    let begun = Instant::now();
-    loop {
-        let now = count(served);
-        if now == quads {
-            return;
-        }
-        let waited = begun.elapsed();
-        assert!(
-            waited < Duration::from_secs(30),
-            "{now} quads after {after}, not {quads}"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually(|| match count(served) {
+        now if now == quads => Ok(()),
+        now => Err(format!("{now} quads after {after}, not {quads}")),
+    });
 }
 
 #[test]
 fn a_server_that_only_reads_shows_what_other_processes_change() {
     let folder = tempfile::tempdir().unwrap();
-    let jindou = |args: &[&str]| good(folder.path(), args);
-    let data = folder.path().join("data.nt");
-    std::fs::write(&data, "<http://e/a> <http://e/p> <http://e/b> .\n").unwrap();
-    let store = folder.path().join("store");
-    let (store, data) = (store.to_str().unwrap(), data.to_str().unwrap());
-    jindou(&["load", "--quiet", "--store", store, data]);
-    let served = start(store, &[]);
+    let folder = folder.path();
+    let data = "<http://e/a> <http://e/p> <http://e/b> .\n";
+    std::fs::write(folder.join("data.nt"), data).unwrap();
+    let update = |text: &str| good(folder, &["update", "--store", "s", text]);
+    good(folder, &["load", "--quiet", "--store", "s", "data.nt"]);
+    let served = start(folder, &[]);
     assert!(
         served.line.contains(" read-only at http://"),
         "{}",
@@ -58,31 +47,27 @@ fn a_server_that_only_reads_shows_what_other_processes_change() {
         let text = format!(
             "INSERT DATA {{ <http://e/s{i}> <http://e/p> {i} . <http://e/s{i}> <http://e/q> <http://e/t{i}> }}"
         );
-        jindou(&["update", "--store", store, &text]);
+        update(&text);
     };
     for i in 0..3 {
         insert(i);
         shows(&served, 3 + 2 * u64::from(i), "an update");
     }
-    jindou(&["merge", "--store", store]);
+    good(folder, &["merge", "--store", "s"]);
     insert(10);
     shows(&served, 9, "a merge and an update");
-    jindou(&[
-        "update",
-        "--store",
-        store,
-        "DELETE WHERE { ?s <http://e/q> ?o }",
-    ]);
+    update("DELETE WHERE { ?s <http://e/q> ?o }");
     shows(&served, 5, "a deletion");
-    jindou(&["recluster", "--quiet", "--store", store]);
+    good(folder, &["recluster", "--quiet", "--store", "s"]);
     insert(11);
     shows(&served, 7, "a reclustering and an update");
-    jindou(&["load", "--quiet", "--replace", "--store", store, data]);
+    let load = ["load", "--quiet", "--replace", "--store", "s", "data.nt"];
+    good(folder, &load);
     shows(&served, 1, "another load");
     insert(12);
     shows(&served, 3, "an update of what was loaded");
     // The read-only server also sees the changes of another server.
-    let writer = start(store, &["--writable"]);
+    let writer = start(folder, &["--writable"]);
     assert!(!writer.line.contains("read-only"), "{}", writer.line);
     let text = b"INSERT DATA { <http://e/last> <http://e/p> 1 }";
     let headers = [("content-type", "application/sparql-update")];

@@ -28,14 +28,9 @@ fn stores_of_earlier_releases_are_opened_and_changed() {
         };
         let t = tempfile::tempdir().unwrap();
         let at = t.path();
-        let unpacked = Command::new("tar")
-            .arg("-xzf")
-            .arg(&path)
-            .arg("-C")
-            .arg(at)
-            .status()
-            .unwrap();
-        assert!(unpacked.success());
+        let mut tar = Command::new("tar");
+        let unpacked = tar.arg("-xzf").arg(&path).arg("-C").arg(at).status();
+        assert!(unpacked.unwrap().success());
         let kept = fs::read_to_string(data.join(format!("store-{release}.nq"))).unwrap();
         let kept = sorted(&kept);
         assert!(
@@ -55,15 +50,8 @@ fn stores_of_earlier_releases_are_opened_and_changed() {
             "{release}"
         );
         // This release can also change, merge and recluster the store.
-        good(
-            at,
-            &[
-                "update",
-                "--store",
-                "store",
-                "INSERT DATA { <http://e/z> <http://e/z> 1 }",
-            ],
-        );
+        let insert = "INSERT DATA { <http://e/z> <http://e/z> 1 }";
+        good(at, &["update", "--store", "store", insert]);
         let mut more = kept.clone();
         let new = "<http://e/z> <http://e/z> \"1\"^^<http://www.w3.org/2001/XMLSchema#integer> .";
         more.push(new.to_owned());

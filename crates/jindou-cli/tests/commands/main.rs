@@ -4,7 +4,6 @@ mod cases;
 mod cli;
 mod cluster;
 mod cut;
-mod files;
 mod first;
 mod follow;
 mod gpu;

@@ -1,5 +1,6 @@
 //! The Kubernetes files: the command lines in them are those of servers that start.
 
+use super::run::writes;
 use jindou_testing::http::request;
 use jindou_testing::{Served, free_port};
 use std::path::Path;
@@ -44,31 +45,15 @@ fn start(file: &str, pod: &str, folder: &Path) -> Served {
 fn the_servers_of_the_kubernetes_files_start() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
-        let done = command
-            .args(arguments)
-            .current_dir(folder)
-            .output()
-            .unwrap();
-        assert!(
-            done.status.success(),
-            "{}",
-            String::from_utf8_lossy(&done.stderr)
-        );
-    };
     std::fs::write(
         folder.join("tokens"),
         "write 0123456789abcdef\nread fedcba9876543210\n",
     )
     .unwrap();
-    std::fs::write(
-        folder.join("d.nt"),
-        "<http://e/a> <http://e/b> <http://e/c> .\n",
-    )
-    .unwrap();
-    run(&["load", "-q", "--store", "graph", "--shards", "6", "d.nt"]);
-    run(&["cluster", "begin", "--store", "graph", "--log", "log"]);
+    let line = "<http://e/a> <http://e/b> <http://e/c> .\n";
+    std::fs::write(folder.join("d.nt"), line).unwrap();
+    writes(folder, "load -q --store graph --shards 6 d.nt", 0, &[]);
+    writes(folder, "cluster begin --store graph --log log", 0, &[]);
     // The pods start together; each is filled from the log.
     let pods = ["jindou-0", "jindou-1", "jindou-2"];
     let servers = std::thread::scope(|scope| {

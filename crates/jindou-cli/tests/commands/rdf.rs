@@ -1,6 +1,7 @@
 //! `jindou dump` and `jindou convert`: an independent parser reads what they write, and the result is compared with the
 //! input.
 
+use super::run::run;
 use jindou::oxrdf::{Dataset, Literal, Term};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::ugly::Ugly;
@@ -9,22 +10,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn run(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .current_dir(folder)
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
 
 fn good(folder: &Path, args: &[&str]) -> Vec<u8> {
-    let o = run(folder, args);
-    let err = String::from_utf8_lossy(&o.stderr);
-    assert!(o.status.success(), "{args:?}: {err}");
-    o.stdout
+    super::run::good(folder, args).into_bytes()
 }
 
 const JSON_LD: RdfFormat = RdfFormat::JsonLd {
@@ -74,13 +62,8 @@ fn expected() -> BTreeSet<String> {
     let mut all = read(DATA.as_bytes(), RdfFormat::NQuads);
     let more = b"<http://e/new> <http://e/new> \"new\" .\n<http://e/a> <http://e/new> <http://e/new> <http://e/g4> .\n";
     all.extend(read(more, RdfFormat::NQuads));
-    assert!(
-        all.remove(
-            read(b"<http://e/c> <http://e/p> \"\" .", RdfFormat::NQuads)
-                .first()
-                .unwrap()
-        )
-    );
+    let less = read(b"<http://e/c> <http://e/p> \"\" .", RdfFormat::NQuads);
+    assert!(all.remove(less.first().unwrap()));
     all
 }
 
@@ -289,17 +272,8 @@ fn labels_that_are_no_names_become_names_in_rdf_xml() {
     good(at, &["load", "-q", "--store", "s", "a.nt"]);
     good(at, &["convert", "a.nt", "--out", "converted.rdf"]);
     good(at, &["dump", "--store", "s", "--out", "dumped.rdf"]);
-    let asked = good(
-        at,
-        &[
-            "query",
-            "--store",
-            "s",
-            "CONSTRUCT WHERE { ?s ?p ?o }",
-            "--format",
-            "rdf",
-        ],
-    );
+    let query = "CONSTRUCT WHERE { ?s ?p ?o }";
+    let asked = good(at, &["query", "--store", "s", "--format", "rdf", query]);
     fs::write(at.join("asked.rdf"), asked).unwrap();
     let quads = |text: &[u8], format| -> Vec<jindou::oxrdf::Quad> {
         let parsed = RdfParser::from_format(format).for_slice(text);

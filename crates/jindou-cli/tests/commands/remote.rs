@@ -1,31 +1,11 @@
 //! `jindou query --endpoint` and `jindou load https://…` with servers that send wrong or unusual answers.
 
+use super::run::{good, run};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
 use std::time::{Duration, Instant};
-
-fn jindou(folder: &Path) -> Command {
-    let mut c = super::run::jindou(folder);
-    c.env("NO_PROXY", "*").env("no_proxy", "*");
-    c
-}
-
-fn run(folder: &Path, args: &[&str]) -> Output {
-    jindou(folder).args(args).output().unwrap()
-}
-
-fn good(folder: &Path, args: &[&str]) -> String {
-    let o = run(folder, args);
-    assert!(
-        o.status.success(),
-        "{args:?}: {}",
-        String::from_utf8_lossy(&o.stderr)
-    );
-    String::from_utf8(o.stdout).unwrap()
-}
 
 fn bad(folder: &Path, args: &[&str]) -> String {
     let o = run(folder, args);
@@ -98,25 +78,12 @@ fn an_endpoints_graph_is_read_by_our_own_readers() {
     let url = web(ANSWERS);
     let t = tempfile::tempdir().unwrap();
     let at = t.path();
-    let args = |path: &str| {
+    let asked = |path: &str, of: fn(&Path, &[&str]) -> String| {
         let endpoint = format!("{url}{path}");
-        let all = [
-            "query",
-            "--format",
-            "nt",
-            "CONSTRUCT WHERE { ?s ?p ?o }",
-            "--endpoint",
-        ];
-        all.map(str::to_owned)
-            .into_iter()
-            .chain([endpoint])
-            .collect::<Vec<_>>()
+        let query = ["query", "--format", "nt", "CONSTRUCT WHERE { ?s ?p ?o }"];
+        of(at, &[&query[..], &["--endpoint", &endpoint]].concat())
     };
-    let ask = |path: &str| {
-        let all = args(path);
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        good(at, &all)
-    };
+    let ask = |path: &str| asked(path, good);
     assert_eq!(
         ask("/whole"),
         "<http://e/s> <http://e/p> \"xy\\nz&\" .\n<http://e/s> <http://e/q> _:d0..0 .\n"
@@ -131,9 +98,7 @@ fn an_endpoints_graph_is_read_by_our_own_readers() {
         ("/bad", ":2:14"),
         ("/short", "ended early"),
     ] {
-        let all = args(path);
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        let error = bad(at, &all);
+        let error = asked(path, bad);
         assert!(error.contains(words), "{path}: {error}");
     }
 }
@@ -304,25 +269,16 @@ fn an_answer_of_too_many_variables_is_refused() {
         named("<variable name=\"", "\"/>", "")
     );
     let tsv = named("?", "", "\t") + "\n";
-    let kept = |text: String| -> &'static [u8] { text.leak().as_bytes() };
-    let answers = vec![
-        (
-            "/json",
-            "200 OK\r\nContent-Type: application/sparql-results+json",
-            kept(json),
-        ),
-        (
-            "/xml",
-            "200 OK\r\nContent-Type: application/sparql-results+xml",
-            kept(xml),
-        ),
-        (
-            "/tsv",
-            "200 OK\r\nContent-Type: text/tab-separated-values",
-            kept(tsv),
-        ),
-    ];
-    let url = web(answers.leak());
+    let answers = [
+        ("/json", "application/sparql-results+json", json),
+        ("/xml", "application/sparql-results+xml", xml),
+        ("/tsv", "text/tab-separated-values", tsv),
+    ]
+    .map(|(path, media, text)| {
+        let head: &'static str = format!("200 OK\r\nContent-Type: {media}").leak();
+        (path, head, text.leak().as_bytes())
+    });
+    let url = web(answers.to_vec().leak());
     let t = tempfile::tempdir().unwrap();
     for path in ["/json", "/xml", "/tsv"] {
         let endpoint = format!("{url}{path}");

@@ -1,100 +1,70 @@
 //! Logs of which objects are missing or damaged: what servers and `jindou cluster repair` say, and repairs.
 
-use super::replicas::{Server, command};
+use super::replicas::Server;
+use super::run::{eventually, flip, good, refuses, until, writes};
+use jindou_testing::http::Answer;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+
+const REPAIR: &str = "cluster repair --log log";
+const RESTORE: &str = "restore --from log --store r";
 
 /// The object of a group.
-fn group_in(log: &Path, number: u64) -> std::path::PathBuf {
-    let groups = std::fs::read_dir(log.join("log")).unwrap();
+fn group_in(log: &Path, number: u64) -> PathBuf {
     let end = format!("-{number:016x}.log");
-    let mut paths = groups.map(|entry| entry.unwrap().path());
+    let mut paths = files(&log.join("log")).into_iter();
     let found = paths.find(|path| path.to_str().unwrap().ends_with(&end));
     found.unwrap_or_else(|| panic!("no group {number}"))
+}
+
+/// A server with this name does not start, for these reasons.
+fn refuses_to_serve(folder: &Path, name: &str, parts: &[&str]) {
+    let line = format!("serve --port 0 --log log --name {name} --store {name} --writable");
+    refuses(folder, &line, parts);
+}
+
+/// Asserts that the answer is that the log cannot be read, with this text.
+fn assert_unavailable(answer: &Answer, part: &str) {
+    let text = answer.text();
+    assert!(answer.status == 503 && text.contains(part), "{text}");
 }
 
 #[test]
 fn a_log_that_lost_a_group_is_refused_and_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let log = folder.join("log");
     let mut one = Server::start(folder, "one");
     for n in 0..6 {
         one.insert(n);
     }
     one.kill();
-    std::fs::remove_file(group_in(&log, 4)).unwrap();
+    remove(&group_in(&folder.join("log"), 4));
 
     let mut two = Server::start(folder, "two");
-    unready(
-        &two,
-        &[
-            "0000000000000004.log is missing",
-            "groups up to 6",
-            "cluster repair",
-        ],
-    );
+    let missing = "0000000000000004.log is missing";
+    unready(&two, &[missing, "groups up to 6", "cluster repair"]);
     let query = "/query?consistency=strict&query=ASK%20%7B%7D";
     let read = two.send("GET", query, &[], "");
-    assert_eq!(read.status, 503, "{}", read.text());
-    assert!(
-        read.text().contains("group 4 of the shared log is missing"),
-        "{}",
-        read.text()
-    );
-    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", &[]);
-    assert_eq!(written.status, 503, "{}", written.text());
-    assert!(written.text().contains("group 4"), "{}", written.text());
+    assert_unavailable(&read, "group 4 of the shared log is missing");
+    assert_unavailable(&two.try_insert(100), "group 4");
     two.kill();
 
-    let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
-    assert!(status != Some(0) && told.contains("--snapshot 3"), "{told}");
-    let to_3 = [
-        "restore",
-        "--from",
-        "log",
-        "--store",
-        "r",
-        "--snapshot",
-        "3",
-    ];
-    let (status, out, told) = command(folder, &to_3);
-    assert!(status == Some(0) && out.contains("3 quads"), "{out}{told}");
-    let (_, out, _) = command(folder, &["cluster", "status", "--log", "log"]);
-    assert!(out.contains("missing: log/"), "{out}");
+    refuses(folder, RESTORE, &["--snapshot 3"]);
+    writes(folder, &format!("{RESTORE} --snapshot 3"), 0, &["3 quads"]);
+    writes(folder, "cluster status --log log", 0, &["missing: log/"]);
 
-    let repair = ["cluster", "repair", "--log", "log"];
-    let (status, out, told) = command(folder, &repair);
-    assert_eq!(status, Some(1), "{out}{told}");
     let parts = [
-        "0000000000000004.log is missing",
+        missing,
         "group 4: missing, so its updates are not known",
         "group 5: 1 updates that one wrote at 20",
         "group 6: 1 updates that one wrote at 20",
         "--give-up-after 3",
     ];
-    assert!(parts.iter().all(|part| out.contains(part)), "{out}");
-    let give_up = |number| {
-        command(
-            folder,
-            &[&repair[..], &["--give-up-after", number]].concat(),
-        )
-    };
-    let (status, _, told) = give_up("2");
-    assert!(
-        status != Some(0) && told.contains("--give-up-after 3"),
-        "{told}"
-    );
-    let (status, out, told) = give_up("3");
-    assert!(
-        status == Some(0) && out.contains("groups 4 to 6 were given up"),
-        "{out}{told}"
-    );
-    let (status, out, _) = command(folder, &repair);
-    assert!(
-        status == Some(0) && out.contains("the log is whole"),
-        "{out}"
-    );
+    writes(folder, REPAIR, 1, &parts);
+    let give_up = |number: u64| format!("{REPAIR} --give-up-after {number}");
+    refuses(folder, &give_up(2), &["--give-up-after 3"]);
+    let given_up = "groups 4 to 6 were given up";
+    writes(folder, &give_up(3), 0, &[given_up]);
+    writes(folder, REPAIR, 0, &["the log is whole"]);
 
     let three = Server::start(folder, "three");
     assert_eq!(three.objects("strict").0, [0, 1, 2]);
@@ -112,55 +82,22 @@ fn a_log_without_its_first_object_is_no_new_log() {
     one.kill();
     let first = folder.join("log/log.json");
     let text = std::fs::read(&first).unwrap();
-    std::fs::remove_file(&first).unwrap();
+    remove(&first);
     for name in ["one", "two"] {
-        let args = [
-            "serve",
-            "--port",
-            "0",
-            "--log",
-            "log",
-            "--name",
-            name,
-            "--store",
-            name,
-            "--writable",
-        ];
-        let (status, _, told) = command(folder, &args);
-        assert!(
-            status != Some(0) && told.contains("log.json is missing"),
-            "{told}"
-        );
+        refuses_to_serve(folder, name, &["log.json is missing"]);
     }
-    let repair = ["cluster", "repair", "--log", "log"];
-    let (status, out, _) = command(folder, &repair);
-    assert!(
-        status == Some(1) && out.contains("--write-log-json"),
-        "{out}"
-    );
-    let (status, out, told) = command(folder, &[&repair[..], &["--write-log-json"]].concat());
-    assert_eq!(status, Some(0), "{out}{told}");
+    writes(folder, REPAIR, 1, &["--write-log-json"]);
+    writes(folder, &format!("{REPAIR} --write-log-json"), 0, &[]);
     assert_eq!(std::fs::read(&first).unwrap(), text);
     assert_eq!(Server::start(folder, "two").objects("strict").0, [1]);
 }
 
-const REPAIR: [&str; 4] = ["cluster", "repair", "--log", "log"];
-
 /// A log with these objects, in a new folder.
 fn copy_of(log: &Path) -> tempfile::TempDir {
-    fn copy(from: &Path, to: &Path) {
-        std::fs::create_dir_all(to).unwrap();
-        for entry in std::fs::read_dir(from).unwrap() {
-            let entry = entry.unwrap();
-            let place = to.join(entry.file_name());
-            match entry.file_type().unwrap().is_dir() {
-                true => copy(&entry.path(), &place),
-                false => drop(std::fs::copy(entry.path(), place).unwrap()),
-            }
-        }
-    }
     let folder = tempfile::tempdir().unwrap();
-    copy(log, &folder.path().join("log"));
+    let mut copy = std::process::Command::new("cp");
+    let copied = copy.arg("-r").args([log, &folder.path().join("log")]);
+    assert!(copied.status().unwrap().success());
     folder
 }
 
@@ -180,23 +117,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// Waits until a server that is not ready says why: with these parts.
 fn unready(server: &Server, parts: &[&str]) {
-    let mut told = String::new();
-    let begun = Instant::now();
-    while told.is_empty() || !parts.iter().all(|part| told.contains(part)) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{told}");
+    eventually(|| {
         let ready = server.send("GET", "/ready", &[], "");
         assert_eq!(ready.status, 503, "{}", ready.text());
-        told = ready.text().to_owned();
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn until(mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it never holds");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        match parts.iter().all(|part| ready.text().contains(part)) {
+            true => Ok(()),
+            false => Err(ready.text().to_owned()),
+        }
+    });
 }
 
 /// Groups 1 to 6 of a server that has ended, with a base of snapshot 3.
@@ -205,20 +133,12 @@ fn six_groups(folder: &Path) {
     for n in 0..6 {
         one.insert(n);
         if n == 2 {
-            let merged = one.send("POST", "/admin/merge", &[], "");
-            assert_eq!(merged.status, 200, "{}", merged.text());
+            one.merge();
             let base = folder.join("log/base");
             until(|| base.is_dir() && !files(&base).is_empty());
         }
     }
     one.kill();
-}
-
-fn flip(path: &Path) {
-    let mut bytes = std::fs::read(path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(path, bytes).unwrap();
 }
 
 fn cut(path: &Path) {
@@ -343,15 +263,12 @@ fn repair_names_each_object_that_is_missing_or_damaged() {
     let made = tempfile::tempdir().unwrap();
     six_groups(made.path());
     let whole = copy_of(&made.path().join("log"));
-    let (status, out, told) = command(whole.path(), &REPAIR);
-    assert!(status == Some(0) && out.contains("up to 6"), "{out}{told}");
+    writes(whole.path(), REPAIR, 0, &["up to 6"]);
     for (what, harm, parts) in CASES {
+        println!("{what}");
         let folder = copy_of(&made.path().join("log"));
         harm(&folder.path().join("log"));
-        let (status, out, told) = command(folder.path(), &REPAIR);
-        println!("{what}: {out}");
-        assert_eq!(status, Some(1), "{what}: {out}{told}");
-        assert!(parts.iter().all(|part| out.contains(part)), "{what}: {out}");
+        let out = writes(folder.path(), REPAIR, 1, parts);
         assert!(
             !out.contains("--write-log-json") && out.lines().count() < 20,
             "{what}: {out}"
@@ -367,28 +284,22 @@ fn a_damaged_group_is_named_by_whatever_needs_it() {
     let log = folder.join("log");
     flip(&group_in(&log, 5));
     let two = Server::start(folder, "two");
-    unready(
-        &two,
-        &["0000000000000005.log is damaged: ", "cluster repair"],
-    );
-    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", &[]);
-    assert_eq!(written.status, 503, "{}", written.text());
-    let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
-    assert!(status != Some(0) && !told.contains("try again"), "{told}");
-    assert!(
-        told.contains("0000000000000005.log is damaged: ") && told.contains("cluster repair"),
-        "{told}"
-    );
+    let parts = ["0000000000000005.log is damaged: ", "cluster repair"];
+    unready(&two, &parts);
+    assert_unavailable(&two.try_insert(100), "");
+    let told = refuses(folder, RESTORE, &parts);
+    assert!(!told.contains("try again"), "{told}");
     drop(two);
 
     // What cannot be read is given up as what is missing.
-    let (status, out, told) = command(folder, &[&REPAIR[..], &["--give-up-after", "4"]].concat());
-    assert!(
-        status == Some(0) && out.contains("groups 5 to 6 were given up"),
-        "{out}{told}"
+    let given_up = "groups 5 to 6 were given up";
+    writes(
+        folder,
+        &format!("{REPAIR} --give-up-after 4"),
+        0,
+        &[given_up],
     );
-    let (status, out, _) = command(folder, &REPAIR);
-    assert_eq!(status, Some(0), "{out}");
+    writes(folder, REPAIR, 0, &[]);
     let three = Server::start(folder, "three");
     assert_eq!(three.objects("strict").0, [0, 1, 2, 3]);
 }
@@ -400,9 +311,17 @@ fn a_base_that_lacks_a_part_is_passed_over() {
     six_groups(folder);
     let part = files(&folder.join("log/parts")).remove(1);
     let restored = |into: &str, why: &str| {
-        let log = ["restore", "--from", "log", "--snapshot", "5", "--store"];
-        let (status, out, told) = command(folder, &[&log[..], &[into]].concat());
-        assert!(status == Some(0) && out.contains("5 quads"), "{out}{told}");
+        let args = [
+            "restore",
+            "--from",
+            "log",
+            "--snapshot",
+            "5",
+            "--store",
+            into,
+        ];
+        let (out, told) = super::run::said(folder, &args);
+        assert!(out.contains("5 quads"), "{out}{told}");
         assert!(format!("{out}{told}").contains(why), "{out}{told}");
     };
     let whole = std::fs::read(&part).unwrap();
@@ -415,15 +334,11 @@ fn a_base_that_lacks_a_part_is_passed_over() {
     assert_eq!(two.objects("strict").0, [0, 1, 2, 3, 4, 5]);
     // A later base makes up for it.
     two.insert(6);
-    let merged = two.send("POST", "/admin/merge", &[], "");
-    assert_eq!(merged.status, 200, "{}", merged.text());
+    two.merge();
     until(|| files(&folder.join("log/base")).len() == 2);
     drop(two);
-    let (_, out, _) = command(folder, &REPAIR);
-    assert!(
-        out.contains("Servers start from base 7 and the groups after it"),
-        "{out}"
-    );
+    let from_later = "Servers start from base 7 and the groups after it";
+    writes(folder, REPAIR, 1, &[from_later]);
 }
 
 #[test]
@@ -431,8 +346,7 @@ fn a_log_without_the_store_that_it_began_with_says_so() {
     let made = tempfile::tempdir().unwrap();
     let folder = made.path();
     std::fs::write(folder.join("d.ttl"), "<http://e/s> <http://e/p> 7 .\n").unwrap();
-    let (status, _, told) = command(folder, &["load", "-q", "--store", "one", "d.ttl"]);
-    assert_eq!(status, Some(0), "{told}");
+    good(folder, &["load", "-q", "--store", "one", "d.ttl"]);
     let one = Server::start(folder, "one");
     let base = folder.join("log/base");
     until(|| base.is_dir() && !files(&base).is_empty());
@@ -447,14 +361,10 @@ fn a_log_without_the_store_that_it_began_with_says_so() {
         // It listens, and says what is missing.
         let two = Server::start(folder, "two");
         unready(&two, &[name]);
-        let (status, out, _) = command(folder, &REPAIR);
-        assert_eq!(status, Some(1), "{out}");
-        assert!(
-            out.contains(name) && !out.contains("--write-log-json"),
-            "{out}"
-        );
-        let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
-        assert!(status != Some(0) && !told.contains("try again"), "{told}");
+        let out = writes(folder, REPAIR, 1, &[name]);
+        assert!(!out.contains("--write-log-json"), "{out}");
+        let told = refuses(folder, RESTORE, &[]);
+        assert!(!told.contains("try again"), "{told}");
         std::fs::write(&object, bytes).unwrap();
         // It is downloaded as soon as it is there.
         until(|| two.send("GET", "/ready", &[], "").status == 200);
@@ -472,62 +382,27 @@ fn a_damaged_log_json_is_written_again() {
     let other = text.replace("\"epoch\":", "\"epoch\":1");
     let zero = text.replace("\"format\":1", "\"format\":0");
     assert_ne!(zero, text);
+    let write = format!("{REPAIR} --write-log-json");
     for damaged in ["", "{", "{\"format\":1}", &other, &zero] {
+        println!("{damaged}");
         let folder = copy_of(&made.path().join("log"));
         let folder = folder.path();
         let path = folder.join("log/log.json");
         std::fs::write(&path, damaged).unwrap();
-        let serve = [
-            "serve",
-            "--port",
-            "0",
-            "--log",
-            "log",
-            "--name",
-            "two",
-            "--store",
-            "two",
-            "--writable",
-        ];
-        let (status, _, told) = command(folder, &serve);
-        assert!(
-            status != Some(0) && told.contains("log.json") && told.contains("cluster repair"),
-            "{told}"
-        );
-        let read: [&[&str]; 2] = [
-            &["cluster", "status", "--log", "log"],
-            &["restore", "--from", "log", "--store", "r"],
-        ];
-        for read in read {
-            let (status, _, told) = command(folder, read);
-            assert!(status != Some(0) && told.contains("log.json"), "{told}");
+        refuses_to_serve(folder, "two", &["log.json", "cluster repair"]);
+        for line in ["cluster status --log log", RESTORE] {
+            refuses(folder, line, &["log.json"]);
         }
-        let (status, out, told) = command(folder, &REPAIR);
-        assert!(
-            status == Some(1) && out.contains("--write-log-json"),
-            "{damaged}: {out}{told}"
-        );
-        let write = [&REPAIR[..], &["--write-log-json"]].concat();
-        let (status, out, told) = command(folder, &write);
-        assert_eq!(status, Some(0), "{damaged}: {out}{told}");
+        writes(folder, REPAIR, 1, &["--write-log-json"]);
+        writes(folder, &write, 0, &[]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{damaged}");
-        let (status, out, _) = command(folder, &REPAIR);
-        assert_eq!(status, Some(0), "{out}");
-        let (status, _, told) = command(folder, &write);
-        assert!(
-            status != Some(0) && told.contains("log.json is there"),
-            "{told}"
-        );
+        writes(folder, REPAIR, 0, &[]);
+        refuses(folder, &write, &["log.json is there"]);
     }
     // A later version's is left as it is.
     let folder = copy_of(&made.path().join("log"));
     std::fs::write(folder.path().join("log/log.json"), "{\"format\":2}").unwrap();
-    let write = [&REPAIR[..], &["--write-log-json"]].concat();
-    let (status, _, told) = command(folder.path(), &write);
-    assert!(
-        status != Some(0) && told.contains("later version"),
-        "{told}"
-    );
+    refuses(folder.path(), &write, &["later version"]);
 }
 
 /// The newest group is lost after a clean end: its note tells.
@@ -539,8 +414,7 @@ fn the_loss_of_the_newest_group_after_a_clean_end_is_noticed() {
     for n in 0..20 {
         one.insert(n);
     }
-    // SAFETY: sends a signal to a process that this test started.
-    unsafe { libc::kill(one.0.child.id() as i32, libc::SIGTERM) };
+    one.terminate();
     assert!(one.0.child.wait().unwrap().success());
     let entry = std::fs::read_to_string(folder.join("log/servers/one")).unwrap();
     assert!(entry.contains("\"newest\":20"), "{entry}");
@@ -548,8 +422,7 @@ fn the_loss_of_the_newest_group_after_a_clean_end_is_noticed() {
     for name in ["two", "one"] {
         let server = Server::start(folder, name);
         unready(&server, &["0000000000000014.log is missing"]);
-        let written = server.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", &[]);
-        assert_eq!(written.status, 503, "{name}: {}", written.text());
+        assert_unavailable(&server.try_insert(100), "");
     }
 }
 
@@ -564,48 +437,26 @@ fn a_log_is_repaired_from_the_store_of_a_server() {
         one.insert(n);
     }
     let mut behind = Server::start(folder, "behind");
-    let merge = |server: &Server| {
-        let merged = server.send("POST", "/admin/merge", &[], "");
-        assert_eq!(merged.status, 200, "{}", merged.text());
-    };
     assert_eq!(behind.objects("strict").0, [0, 1, 2]);
-    merge(&behind);
+    behind.merge();
     behind.kill();
     for n in 3..8 {
         one.insert(n);
     }
-    merge(&one);
+    one.merge();
     one.kill();
     // Whichever of the two has uploaded a base.
     let _ = std::fs::remove_dir_all(log.join("base"));
     let _ = std::fs::remove_dir_all(log.join("parts"));
     remove(&group_in(&log, 6));
-    let from = |store: &str| command(folder, &[&REPAIR[..], &["--from-store", store]].concat());
-    let (status, _, told) = from("behind");
-    assert!(
-        status != Some(0) && told.contains("group 6 is the first that cannot be read"),
-        "{told}"
-    );
-    let (status, _, told) = from("nowhere");
-    assert!(
-        status != Some(0) && told.contains("no such directory"),
-        "{told}"
-    );
-    let (status, out, told) = from("one");
-    assert!(
-        status == Some(0) && out.contains("the base of snapshot 8; no update was given up"),
-        "{out}{told}"
-    );
-    let (status, out, _) = command(folder, &REPAIR);
-    assert!(
-        status == Some(0) && out.contains("the log is whole"),
-        "{out}"
-    );
-    let (status, _, told) = from("one");
-    assert!(
-        status != Some(0) && told.contains("lacks nothing"),
-        "{told}"
-    );
+    let from = |store: &str| format!("{REPAIR} --from-store {store}");
+    let unread = "group 6 is the first that cannot be read";
+    refuses(folder, &from("behind"), &[unread]);
+    refuses(folder, &from("nowhere"), &["no such directory"]);
+    let done = "the base of snapshot 8; no update was given up";
+    writes(folder, &from("one"), 0, &[done]);
+    writes(folder, REPAIR, 0, &["the log is whole"]);
+    refuses(folder, &from("one"), &["lacks nothing"]);
     let two = Server::start(folder, "two");
     assert_eq!(two.objects("strict").0, (0..8).collect::<Vec<_>>());
     two.insert(9);
@@ -613,8 +464,6 @@ fn a_log_is_repaired_from_the_store_of_a_server() {
     drop(two);
     cut(files(&log.join("base")).last().unwrap());
     remove(&group_in(&log, 7));
-    let (status, out, told) = from("one");
-    assert_eq!(status, Some(0), "{out}{told}");
-    let (status, out, _) = command(folder, &REPAIR);
-    assert!(status == Some(0) && out.contains("up to 9"), "{out}");
+    writes(folder, &from("one"), 0, &[]);
+    writes(folder, REPAIR, 0, &["up to 9"]);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn store(folder: &Path) {
@@ -13,44 +13,21 @@ fn store(folder: &Path) {
         text.push_str(&format!("e:s{i} foaf:nick \"n{i}\" ; e:n {i} .\n"));
     }
     fs::write(folder.join("d.ttl"), text).unwrap();
-    let o = jindou(folder)
-        .args(["load", "-q", "--store", "s", "d.ttl"])
-        .output()
-        .unwrap();
-    assert!(o.status.success());
+    super::run::good(folder, &["load", "-q", "--store", "s", "d.ttl"]);
 }
 
 fn jindou(folder: &Path) -> Command {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
-    c.current_dir(folder)
-        .env("HOME", folder)
-        .env("XDG_STATE_HOME", folder.join("state"));
+    let mut c = super::run::jindou(folder);
+    c.env("XDG_STATE_HOME", folder.join("state"));
     c
-}
-
-fn texts(o: &Output) -> (String, String) {
-    let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).replace('\r', ""));
-    assert!(!err.contains("panicked"), "{err}");
-    (out, err)
 }
 
 /// Runs the shell at a terminal. `talk` presses keys and waits for the shell's output.
 fn at_terminal(folder: &Path, more: &str, talk: impl FnOnce(&mut Terminal)) -> Option<String> {
-    if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("skipped: script (util-linux) is not installed");
-        return None;
-    }
-    let command = format!(
-        "stty rows 24 cols 100; exec {} shell --store s {more}",
-        env!("CARGO_BIN_EXE_jindou")
-    );
-    let mut child = Command::new("script")
-        .args(["-qec", &command, "/dev/null"])
-        .current_dir(folder)
+    let mut command = super::run::script(folder, 100, &format!("shell --store s {more}"))?;
+    let mut child = command
         .env("HOME", folder)
         .env("XDG_STATE_HOME", folder.join("state"))
-        .env("TERM", "xterm")
-        .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -178,79 +155,53 @@ fn a_terminal_has_lines_completion_pages_and_an_interrupt() {
 const ENDLESS: &str =
     "SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n1 ?o }";
 
-#[test]
-fn a_request_to_end_ends_the_shell_in_the_middle_of_a_query() {
-    use std::os::unix::process::ExitStatusExt;
+/// Starts a shell without a terminal that is asked a short query, [`ENDLESS`], and this; and sends it the signal while it
+/// runs the long query. Returns the shell and its output after the first answer.
+fn signalled(signal: &str, after: &str) -> (Child, String, String) {
     let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let mut child = jindou(at)
-        .args(["shell", "--store", "s", "--format", "csv"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let text = format!("ASK {{}}\n\n{ENDLESS}\n\nSELECT ?after {{}}\n\n");
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(text.as_bytes())
-        .unwrap();
-    // The first answer shows that the shell has reached the long query.
-    let mut out = child.stdout.take().unwrap();
-    let mut seen = [0; 5];
-    out.read_exact(&mut seen).unwrap();
-    assert_eq!(&seen, b"true\n");
-    std::thread::sleep(Duration::from_millis(300));
-    let kill = |signal: &str| {
-        let killed = Command::new("kill")
-            .args([signal, &child.id().to_string()])
-            .status();
-        assert!(killed.unwrap().success());
-    };
-    kill("-TERM");
-    let status = child.wait().unwrap();
-    assert_eq!(status.signal(), Some(15), "{status}");
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    assert!(!rest.contains("after"), "{rest}");
-}
-
-#[test]
-fn an_interrupt_ends_only_the_query() {
-    let t = tempfile::tempdir().unwrap();
-    let at = t.path();
-    store(at);
-    let mut child = jindou(at)
+    store(t.path());
+    let mut child = jindou(t.path())
         .args(["shell", "--store", "s", "--format", "csv"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let text = format!("ASK {{}}\n\n{ENDLESS}\n\nASK {{ ?s ?p 7 }}\n\n");
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(text.as_bytes())
-        .unwrap();
+    let text = format!("ASK {{}}\n\n{ENDLESS}\n\n{after}\n\n");
+    let mut keys = child.stdin.take().unwrap();
+    keys.write_all(text.as_bytes()).unwrap();
+    drop(keys);
+    // The first answer shows that the shell has reached the long query.
+    let mut out = child.stdout.take().unwrap();
     let mut seen = [0; 5];
-    child
-        .stdout
-        .as_mut()
-        .unwrap()
-        .read_exact(&mut seen)
-        .unwrap();
+    out.read_exact(&mut seen).unwrap();
+    assert_eq!(&seen, b"true\n");
     std::thread::sleep(Duration::from_millis(300));
-    let killed = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
+    let id = child.id().to_string();
+    let killed = Command::new("kill").args([signal, &id]).status();
     assert!(killed.unwrap().success());
-    let (out, err) = texts(&child.wait_with_output().unwrap());
+    let (mut rest, mut err) = (String::new(), String::new());
+    out.read_to_string(&mut rest).unwrap();
+    let mut errors = child.stderr.take().unwrap();
+    errors.read_to_string(&mut err).unwrap();
+    assert!(!err.contains("panicked"), "{err}");
+    (child, rest.replace('\r', ""), err)
+}
+
+#[test]
+fn a_request_to_end_ends_the_shell_in_the_middle_of_a_query() {
+    use std::os::unix::process::ExitStatusExt;
+    let (mut child, rest, _) = signalled("-TERM", "SELECT ?after {}");
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(15), "{status}");
+    assert!(!rest.contains("after"), "{rest}");
+}
+
+#[test]
+fn an_interrupt_ends_only_the_query() {
+    let (mut child, rest, err) = signalled("-INT", "ASK { ?s ?p 7 }");
+    child.wait().unwrap();
     assert!(err.contains("cancelled"), "{err}");
     // Of the cancelled query's answer, the header was written but no row.
-    assert_eq!(out, "n\ntrue\n");
+    assert_eq!(rest, "n\ntrue\n");
 }

@@ -41,15 +41,10 @@ fn a_server_outlives_files_that_shrink() {
     for i in 0..N {
         writeln!(text, "<http://e/{i}> <http://e/name> \"number {i:06}\" .").unwrap();
     }
-    let data = folder.path().join("data.nt");
-    std::fs::write(&data, text).unwrap();
+    std::fs::write(folder.path().join("data.nt"), text).unwrap();
     let store = folder.path().join("store");
-    let loaded = Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .args(["load", "--quiet", "--store"])
-        .args([&store, &data])
-        .status()
-        .unwrap();
-    assert!(loaded.success());
+    let load = ["load", "--quiet", "--store", "store", "data.nt"];
+    super::run::good(folder.path(), &load);
     let right = (N * "number 000000".len()).to_string();
     let is = |answer: &Answer, status: u16, with: &str| {
         assert!(

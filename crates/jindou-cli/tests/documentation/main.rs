@@ -1,6 +1,6 @@
 //! Checks the documentation: commands print what the pages show, links are not broken, and the README is short.
 //!
-//! On the pages in [`CHECKED`], each `sh` block is run, in order, in one shell and one folder that at first contains
+//! On the pages in [`pages`], each `sh` block is run, in order, in one shell and one folder that at first contains
 //! only `demo` and `jindou`. If the next block is a `text` block, it shows the expected output with standard error; `…`
 //! matches any lines, and numbers that differ between runs are masked ([`mask`]). Comments before a block change this:
 //!
@@ -14,26 +14,6 @@ mod page;
 
 use page::Page;
 use std::path::{Path, PathBuf};
-
-/// Pages whose commands run.
-const CHECKED: [&str; 16] = [
-    "README.md",
-    "docs/tutorial.md",
-    "docs/load.md",
-    "docs/query.md",
-    "docs/recipes.md",
-    "docs/named-graphs.md",
-    "docs/prefixes.md",
-    "docs/updates.md",
-    "docs/operation.md",
-    "docs/large-graphs.md",
-    "docs/format.md",
-    "docs/performance.md",
-    "docs/command.md",
-    "docs/troubleshooting.md",
-    "docs/coming-from.md",
-    "docs/replicas.md",
-];
 
 /// Maximum number of words in the README, as counted by `wc -w`.
 const README_WORDS: usize = 800;
@@ -49,97 +29,35 @@ fn run(page: &str) {
     }
 }
 
-#[test]
-fn every_page_is_checked_by_a_test() {
-    let here =
-        std::fs::read_to_string(root().join("crates/jindou-cli/tests/documentation/main.rs"))
-            .expect("this file");
-    for page in CHECKED {
-        assert!(
-            here.contains(&format!("run(\"{page}\")")),
-            "{page} has no test"
-        );
-    }
+/// Pages whose commands run, each by a test of its own.
+macro_rules! pages {
+    ($($name:ident => $page:literal,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                run($page);
+            }
+        )*
+    };
 }
 
-#[test]
-fn readme() {
-    run("README.md");
-}
-
-#[test]
-fn tutorial() {
-    run("docs/tutorial.md");
-}
-
-#[test]
-fn load() {
-    run("docs/load.md");
-}
-
-#[test]
-fn query() {
-    run("docs/query.md");
-}
-
-#[test]
-fn named_graphs() {
-    run("docs/named-graphs.md");
-}
-
-#[test]
-fn recipes() {
-    run("docs/recipes.md");
-}
-
-#[test]
-fn prefixes() {
-    run("docs/prefixes.md");
-}
-
-#[test]
-fn updates() {
-    run("docs/updates.md");
-}
-
-#[test]
-fn operation() {
-    run("docs/operation.md");
-}
-
-#[test]
-fn large_graphs() {
-    run("docs/large-graphs.md");
-}
-
-#[test]
-fn format() {
-    run("docs/format.md");
-}
-
-#[test]
-fn performance() {
-    run("docs/performance.md");
-}
-
-#[test]
-fn command() {
-    run("docs/command.md");
-}
-
-#[test]
-fn troubleshooting() {
-    run("docs/troubleshooting.md");
-}
-
-#[test]
-fn replicas() {
-    run("docs/replicas.md");
-}
-
-#[test]
-fn coming_from() {
-    run("docs/coming-from.md");
+pages! {
+    readme => "README.md",
+    tutorial => "docs/tutorial.md",
+    load => "docs/load.md",
+    query => "docs/query.md",
+    named_graphs => "docs/named-graphs.md",
+    recipes => "docs/recipes.md",
+    prefixes => "docs/prefixes.md",
+    updates => "docs/updates.md",
+    operation => "docs/operation.md",
+    large_graphs => "docs/large-graphs.md",
+    format => "docs/format.md",
+    performance => "docs/performance.md",
+    command => "docs/command.md",
+    troubleshooting => "docs/troubleshooting.md",
+    replicas => "docs/replicas.md",
+    coming_from => "docs/coming-from.md",
 }
 
 #[test]

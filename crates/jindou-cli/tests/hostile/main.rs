@@ -42,13 +42,7 @@ impl Reader {
                 while !stop.load(Ordering::Relaxed) {
                     n += 1;
                     let text = format!("SELECT * {{ <http://e/s{}> <http://e/n> ?o }}", n % 300);
-                    let got = post(
-                        at,
-                        "/query",
-                        "application/sparql-query",
-                        "",
-                        text.as_bytes(),
-                    );
+                    let got = post(at, "/query", QUERY, "", text.as_bytes());
                     longest.fetch_max(got.took.as_millis() as u64, Ordering::Relaxed);
                     if got.status != 200 {
                         failed.fetch_add(1, Ordering::Relaxed);
@@ -77,38 +71,16 @@ impl Reader {
     }
 }
 
+const QUERY: &str = "application/sparql-query";
+
 fn throw(at: SocketAddr, shape: &Shape, text: &str) -> Outcome {
-    match shape.to {
-        To::Query => post(
-            at,
-            "/query",
-            "application/sparql-query",
-            "Accept: */*\r\n",
-            text.as_bytes(),
-        ),
-        To::Prepared => post(
-            at,
-            "/prepared",
-            "application/sparql-query",
-            "",
-            text.as_bytes(),
-        ),
-        To::Update => post(
-            at,
-            "/update",
-            "application/sparql-update",
-            "",
-            text.as_bytes(),
-        ),
-        To::Store(media) => send(
-            at,
-            "PUT",
-            "/store?graph=http://e/hostile",
-            media,
-            "",
-            text.as_bytes(),
-        ),
-    }
+    let (method, path, media, more) = match shape.to {
+        To::Query => ("POST", "/query", QUERY, "Accept: */*\r\n"),
+        To::Prepared => ("POST", "/prepared", QUERY, ""),
+        To::Update => ("POST", "/update", "application/sparql-update", ""),
+        To::Store(media) => ("PUT", "/store?graph=http://e/hostile", media, ""),
+    };
+    send(at, method, path, media, more, text.as_bytes())
 }
 
 /// Limits that the server must keep.
@@ -122,21 +94,25 @@ struct Bounds {
 }
 
 impl Bounds {
+    fn new(memory: u64, timeout: Duration) -> Self {
+        Self {
+            memory,
+            timeout,
+            late: Duration::from_secs(1),
+            wait: Duration::from_secs(1),
+        }
+    }
+
     fn most(&self) -> u64 {
         self.memory + self.memory / 10 + BESIDE
     }
 }
 
 /// Sends the shapes one after the other. Returns a message for each that exceeded the limits.
-fn throw_all(
-    server: &mut Server,
-    shapes: &[Shape],
-    size: impl Fn(&Shape) -> usize,
-    bounds: &Bounds,
-) -> Vec<String> {
+fn throw_all(server: &mut Server, shapes: &[Shape], size: usize, bounds: &Bounds) -> Vec<String> {
     let (mut faults, mut table) = (vec![], String::new());
     for shape in shapes {
-        let text = shape.text(size(shape));
+        let text = shape.text(size);
         server.reset_peak();
         let before = server.resident();
         let reader = Reader::start(server.address);
@@ -217,50 +193,40 @@ fn none(faults: &[String]) {
 const MEMORY: u64 = 512 << 20;
 
 fn started(more: &[&str]) -> (Server, Bounds) {
-    let timeout = Duration::from_secs(5);
     let mut all = vec!["--memory", "512M", "--timeout", "5s"];
     all.extend(more);
-    let bounds = Bounds {
-        memory: MEMORY,
-        timeout,
-        late: Duration::from_secs(1),
-        wait: Duration::from_secs(1),
-    };
+    let bounds = Bounds::new(MEMORY, Duration::from_secs(5));
     (Server::start(&all), bounds)
+}
+
+/// Sends the chosen shapes at a size of this many bytes.
+fn all_in_bounds(shapes: Vec<Shape>, size: usize) {
+    let (mut server, bounds) = started(&[]);
+    none(&throw_all(&mut server, &chosen(shapes), size, &bounds));
 }
 
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]
 fn queries_of_four_megabytes() {
-    let (mut server, bounds) = started(&[]);
-    let shapes = chosen(shapes::queries());
-    let size = number("JINDOU_KIB", 4096) << 10;
-    none(&throw_all(&mut server, &shapes, |_| size - 64, &bounds));
+    all_in_bounds(shapes::queries(), (number("JINDOU_KIB", 4096) << 10) - 64);
 }
 
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]
 fn updates_of_twelve_megabytes() {
-    let (mut server, bounds) = started(&[]);
-    let shapes = chosen(shapes::updates());
-    let size = number("JINDOU_KIB", 12 << 10) << 10;
-    none(&throw_all(&mut server, &shapes, |_| size, &bounds));
+    all_in_bounds(shapes::updates(), number("JINDOU_KIB", 12 << 10) << 10);
 }
 
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]
 fn documents_of_a_hundred_megabytes() {
-    let (mut server, bounds) = started(&[]);
-    let shapes = chosen(shapes::documents());
-    let size = number("JINDOU_MIB", 100) << 20;
-    none(&throw_all(&mut server, &shapes, |_| size, &bounds));
+    all_in_bounds(shapes::documents(), number("JINDOU_MIB", 100) << 20);
 }
 
 /// Documents on a server with enough memory to read and store them completely.
 #[test]
 #[ignore = "some minutes; see docs/testing.md"]
 fn documents_that_fit() {
-    let timeout = Duration::from_secs(20);
     let shapes = chosen(shapes::documents());
     let size = number("JINDOU_MIB", 100) << 20;
     let mut faults = vec![];
@@ -273,13 +239,8 @@ fn documents_that_fit() {
             .collect();
         let mut server =
             Server::start(&["--memory", "4G", "--query-memory", "3G", "--timeout", "20s"]);
-        let bounds = Bounds {
-            memory: 4 << 30,
-            timeout,
-            late: Duration::from_secs(1),
-            wait: Duration::from_secs(1),
-        };
-        faults.extend(throw_all(&mut server, &some, |_| size, &bounds));
+        let bounds = Bounds::new(4 << 30, Duration::from_secs(20));
+        faults.extend(throw_all(&mut server, &some, size, &bounds));
     }
     none(&faults);
 }
@@ -373,7 +334,7 @@ fn small_texts(step: usize) {
     all.extend(shapes::updates());
     all.extend(shapes::documents());
     let some: Vec<Shape> = chosen(all).into_iter().step_by(step).collect();
-    none(&throw_all(&mut server, &some, |_| 20_000, &bounds));
+    none(&throw_all(&mut server, &some, 20_000, &bounds));
 }
 
 /// A compressed body that is one line of a gibibyte when decompressed.
@@ -381,12 +342,7 @@ fn small_texts(step: usize) {
 #[ignore = "some minutes; see docs/testing.md"]
 fn compressed_lines() {
     let mut server = Server::start(&["--memory", "256M", "--timeout", "20s"]);
-    let bounds = Bounds {
-        memory: 256 << 20,
-        timeout: Duration::from_secs(20),
-        late: Duration::from_secs(1),
-        wait: Duration::from_secs(1),
-    };
+    let bounds = Bounds::new(256 << 20, Duration::from_secs(20));
     let mut faults = vec![];
     for (media, head, unit, tail) in [
         (

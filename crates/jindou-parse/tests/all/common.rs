@@ -2,7 +2,10 @@
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, term};
 use jindou_parse::{Format, Sources};
-use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
+use oxrdf::dataset::CanonicalizationAlgorithm;
+use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
+use std::io::Write;
+use std::sync::Arc;
 
 /// A sink that decodes and collects quads.
 #[derive(Default)]
@@ -82,15 +85,35 @@ pub fn parse(text: &[u8], format: Format) -> Result<Vec<Quad>, Error> {
     )
 }
 
-/// A random number generator (SplitMix64) whose numbers are the same in each run.
-pub struct Random(pub u64);
+/// The quads with canonical labels of blank nodes.
+pub fn canonical(quads: &[Quad]) -> Dataset {
+    let mut dataset: Dataset = quads.iter().collect();
+    dataset.canonicalize(CanonicalizationAlgorithm::Unstable);
+    dataset
+}
 
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        jindou_model::random::splitmix64(&mut self.0)
-    }
+/// A document that is read leniently.
+pub fn lenient(text: impl Into<Arc<[u8]>>, format: Format) -> Sources {
+    let sources = Sources::builder().text("text", text, format);
+    sources.lenient(true).build().unwrap()
+}
 
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
+/// Compresses bytes in the format with this extension.
+pub fn compress(kind: &str, bytes: &[u8]) -> Vec<u8> {
+    let written = match kind {
+        "gz" => {
+            let mut e = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            e.write_all(bytes).and_then(|()| e.finish())
+        }
+        "bz2" => {
+            let mut e = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            e.write_all(bytes).and_then(|()| e.finish())
+        }
+        "xz" => {
+            let mut e = liblzma::write::XzEncoder::new(Vec::new(), 1);
+            e.write_all(bytes).and_then(|()| e.finish())
+        }
+        _ => zstd::encode_all(bytes, 1),
+    };
+    written.unwrap()
 }

@@ -2,10 +2,9 @@
 //! text before the cut is a whole document, as it may be in N-Quads and Turtle. It must never contain a truncated term,
 //! or fewer statements than the text before the cut.
 
-use crate::common::collect;
+use crate::common::{collect, compress};
 use jindou_parse::Sources;
 use jindou_testing::{Document, documents, may_end};
-use std::io::Write;
 
 fn read(bytes: &[u8], format: &str) -> Result<Vec<String>, String> {
     let sources = Sources::builder()
@@ -65,24 +64,9 @@ fn fifty_compressed_documents_of_each_syntax_are_whole_or_errors() {
 }
 
 fn compressed(documents: Vec<Document>) {
-    let gzip = |text: &[u8]| {
-        let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        to.write_all(text).unwrap();
-        to.finish().unwrap()
-    };
-    let xz = |text: &[u8]| {
-        let mut to = liblzma::write::XzEncoder::new(Vec::new(), 6);
-        to.write_all(text).unwrap();
-        to.finish().unwrap()
-    };
-    let zstd = |text: &[u8]| zstd::encode_all(text, 3).unwrap();
     for (format, text) in documents {
         let whole = read(text.as_bytes(), format).unwrap();
-        for packed in [
-            gzip(text.as_bytes()),
-            xz(text.as_bytes()),
-            zstd(text.as_bytes()),
-        ] {
+        for packed in ["gz", "xz", "zst"].map(|kind| compress(kind, text.as_bytes())) {
             assert_eq!(read(&packed, format).unwrap(), whole, "{format}");
             // The empty text is excluded, since in some syntaxes it is a document without statements.
             for cut in 1..packed.len() {

@@ -11,85 +11,42 @@ fn absurd_nesting_is_refused_or_parsed_and_never_overflows() {
     let rdf =
         "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\">";
     let tt = "<<( <http://e/s> <http://e/p> ";
-    let cases: Vec<(Format, String, Option<&str>)> = vec![
-        (
-            Format::NTriples,
-            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
-            Some("too deep"),
-        ),
-        (
-            Format::Turtle,
-            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
-            Some("too deep"),
-        ),
-        (
-            Format::TriG,
-            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
-            Some("too deep"),
-        ),
-        (
-            Format::Turtle,
-            format!("<http://e/s> <http://e/p> {}", "<< ".repeat(n)),
-            Some("expected"),
-        ),
-        (
-            Format::Turtle,
-            format!("<http://e/s> <http://e/p> {} .", "[<http://e/p> ".repeat(n)),
-            Some("expected"),
-        ),
-        (
-            Format::Turtle,
-            format!(
-                "<http://e/s> <http://e/p> {}1{} .",
-                "[<http://e/p> ".repeat(n),
-                "]".repeat(n)
-            ),
-            None,
-        ),
-        (
-            Format::Turtle,
-            format!(
-                "<http://e/s> <http://e/p> {}{} .",
-                "(".repeat(n),
-                ")".repeat(n)
-            ),
-            None,
-        ),
-        (Format::JsonLd, "[".repeat(n), Some("too deep")),
-        (
-            Format::JsonLd,
-            "{\"http://e/p\":".repeat(n),
-            Some("too deep"),
-        ),
+    let statement = |object: String| format!("<http://e/s> <http://e/p> {object}");
+    let nested = |open: &str, inside: &str, close: &str| {
+        let (open, close) = (open.repeat(n), close.repeat(n));
+        statement(format!("{open}{inside}{close} ."))
+    };
+    let lists = |n: usize, inside: &str| format!("{}{inside}{}", "[".repeat(n), "]".repeat(n));
+    let (deep, bad) = (Some("too deep"), Some("expected"));
+    let literals = "<e:C><e:p rdf:parseType=\"Literal\">".repeat(n);
+    let contexts = lists(900, "");
+    let cases = [
+        (Format::NTriples, statement(tt.repeat(n)), deep),
+        (Format::Turtle, statement(tt.repeat(n)), deep),
+        (Format::TriG, statement(tt.repeat(n)), deep),
+        (Format::Turtle, statement("<< ".repeat(n)), bad),
+        (Format::Turtle, nested("[<http://e/p> ", "", ""), bad),
+        (Format::Turtle, nested("[<http://e/p> ", "1", "]"), None),
+        (Format::Turtle, nested("(", "", ")"), None),
+        (Format::JsonLd, "[".repeat(n), deep),
+        (Format::JsonLd, "{\"http://e/p\":".repeat(n), deep),
         (
             Format::JsonLd,
             format!("{{\"@context\":{}", "[".repeat(n)),
-            Some("too deep"),
+            deep,
         ),
+        (Format::JsonLd, lists(1000, "1"), None),
         (
             Format::JsonLd,
-            format!("{}1{}", "[".repeat(1000), "]".repeat(1000)),
-            None,
-        ),
-        (
-            Format::JsonLd,
-            format!(
-                "{{\"@context\":{}{},\"http://e/p\":1}}",
-                "[".repeat(900),
-                "]".repeat(900)
-            ),
+            format!("{{\"@context\":{contexts},\"http://e/p\":1}}"),
             Some("@context"),
         ),
         (
             Format::RdfXml,
             format!("{rdf}{}", "<rdf:Description><e:p>".repeat(n)),
-            Some("too deep"),
+            deep,
         ),
-        (
-            Format::RdfXml,
-            format!("{rdf}{}", "<e:C><e:p rdf:parseType=\"Literal\">".repeat(n)),
-            Some("too deep"),
-        ),
+        (Format::RdfXml, format!("{rdf}{literals}"), deep),
     ];
     for (format, text, says) in cases {
         let start = text.chars().take(40).collect::<String>();

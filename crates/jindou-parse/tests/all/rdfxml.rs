@@ -2,10 +2,9 @@
 //! statements, or `NAME.error` with a part of the expected error. The base is `http://b/d/f`. To add a test, add two
 //! files.
 
-use crate::common::collect;
+use crate::common::{canonical, collect};
 use jindou_parse::{Format, Sources};
-use oxrdf::dataset::CanonicalizationAlgorithm;
-use oxrdf::{Dataset, Quad};
+use oxrdf::Quad;
 use oxrdfio::{RdfFormat, RdfParser};
 use std::fs;
 use std::path::Path;
@@ -22,12 +21,6 @@ fn read(bytes: &[u8]) -> Result<Vec<Quad>, String> {
 fn expected(text: &str) -> Vec<Quad> {
     let parser = RdfParser::from_format(RdfFormat::NTriples).for_slice(text.as_bytes());
     parser.map(|q| q.unwrap()).collect()
-}
-
-fn canonical(quads: &[Quad]) -> Dataset {
-    let mut d: Dataset = quads.iter().collect();
-    d.canonicalize(CanonicalizationAlgorithm::Unstable);
-    d
 }
 
 fn rdf(inside: &str) -> String {
@@ -207,11 +200,7 @@ fn a_cut_document_is_an_error_wherever_it_is_cut() {
 
 /// Parses leniently: returns the statements, the lines of skipped statements, and the number of unread bytes.
 fn lenient(bytes: &[u8], format: Format) -> (Vec<String>, Vec<u64>, u64) {
-    let sources = Sources::builder()
-        .text("text", bytes.to_vec(), format)
-        .lenient(true)
-        .build()
-        .unwrap();
+    let sources = crate::common::lenient(bytes, format);
     let quads = collect(&sources).unwrap();
     let lines = sources.first_skipped().iter().map(|b| b.at.line).collect();
     let mut said: Vec<String> = quads.iter().map(ToString::to_string).collect();
@@ -335,13 +324,8 @@ fn random_node(next: &mut impl FnMut(usize) -> usize, depth: usize, out: &mut St
 
 #[test]
 fn random_documents_are_the_graphs_that_another_reader_sees() {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut next = move |n: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as usize % n
-    };
+    let mut random = jindou_testing::Rng::new(1);
+    let mut next = move |n: usize| random.below(n);
     let mut statements = 0;
     for _ in 0..300 {
         let mut inside = String::new();

@@ -1,13 +1,12 @@
 //! Files, folders, compression, workers, labels, errors: everything except the parsers themselves.
 
-use crate::common::{collect, collect_on, parse};
+use crate::common::{collect, collect_on, compress, lenient, parse};
 use jindou_model::{
     CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
 };
 use jindou_parse::{Format, Input, Limits, Sources};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,25 +30,10 @@ fn source(path: &Path) -> Sources {
     Sources::builder().path(path).build().unwrap()
 }
 
-fn compress(kind: &str, bytes: &[u8]) -> Vec<u8> {
-    match kind {
-        "gz" => {
-            let mut e = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            e.write_all(bytes).unwrap();
-            e.finish().unwrap()
-        }
-        "bz2" => {
-            let mut e = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
-            e.write_all(bytes).unwrap();
-            e.finish().unwrap()
-        }
-        "xz" => {
-            let mut e = liblzma::write::XzEncoder::new(Vec::new(), 1);
-            e.write_all(bytes).unwrap();
-            e.finish().unwrap()
-        }
-        _ => zstd::encode_all(bytes, 1).unwrap(),
-    }
+/// A file or folder that is read leniently.
+fn lenient_source(path: &Path) -> Sources {
+    let sources = Sources::builder().path(path).lenient(true);
+    sources.build().unwrap()
 }
 
 /// The bytes with 40 of them in the middle changed.
@@ -195,11 +179,7 @@ fn lenient_line_formats_skip_the_line() {
         }
     }
     std::fs::write(&path, &text).unwrap();
-    let sources = Sources::builder()
-        .path(&path)
-        .lenient(true)
-        .build()
-        .unwrap();
+    let sources = lenient_source(&path);
     for workers in [1, 4] {
         assert_eq!(collect_on(&sources, workers).unwrap().len(), 40_000);
         assert_eq!(sources.skipped(), 40);
@@ -235,11 +215,7 @@ fn lenient_turtle_goes_on_behind_the_statement() {
         };
         std::fs::write(&path, bytes).unwrap();
         assert!(collect(&source(&path)).is_err());
-        let sources = Sources::builder()
-            .path(&path)
-            .lenient(true)
-            .build()
-            .unwrap();
+        let sources = lenient_source(&path);
         let quads = collect(&sources).unwrap();
         let subjects: Vec<String> = quads.iter().map(|q| q.subject.to_string()).collect();
         assert_eq!(
@@ -262,11 +238,7 @@ fn lenient_turtle_goes_on_behind_the_statement() {
     }
     // In formats without recovery, the statements before the error are kept.
     let trig = "<http://e/g> { <http://e/s> <http://e/p> 1 . <http://e/s> <http://e/p> oops . } <http://e/x> <http://e/y> 1 .";
-    let sources = Sources::builder()
-        .text("t", trig.as_bytes().to_vec(), Format::TriG)
-        .lenient(true)
-        .build()
-        .unwrap();
+    let sources = lenient(trig.as_bytes(), Format::TriG);
     assert_eq!(collect(&sources).unwrap().len(), 1);
     assert_eq!(sources.skipped(), 1);
 }
@@ -470,7 +442,6 @@ fn folders_are_read_by_name_and_say_what_they_leave_out() {
 
 #[test]
 fn a_failing_sink_stops_all_workers() {
-    use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};
     struct Full;
     impl QuadSink for Full {
         fn batch(&mut self, _: &QuadBatch) -> jindou_model::Result<()> {
@@ -567,11 +538,7 @@ fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
     }
     std::fs::write(dir.path().join("a.rdf"), &xml).unwrap();
     std::fs::write(dir.path().join("b.nt"), &lines).unwrap();
-    let sources = Sources::builder()
-        .path(dir.path())
-        .lenient(true)
-        .build()
-        .unwrap();
+    let sources = lenient_source(dir.path());
     let kept = Kept::default();
     sources.write_errors_to(kept.clone());
     let quads = collect_on(&sources, 2).unwrap();

@@ -1,7 +1,7 @@
 //! `/complete`: completion of an unfinished query at the cursor.
 
 use super::input::Parameters;
-use super::{answered, text};
+use super::text;
 use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
 use crate::live::QueryState;
@@ -9,9 +9,8 @@ use crate::piece;
 use crate::problem::Problem;
 use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use http::{Method, Response};
 use jindou::QueryOptions;
 use jindou::complete::{
@@ -30,17 +29,7 @@ const MEMORY: u64 = 64 << 20;
 /// Default and largest number of items.
 const ITEMS: [usize; 2] = [50, 500];
 
-pub(super) async fn handle(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    let answer = answer(&shared, &connection, request).await;
-    answered(answer, &headers)
-}
-
-async fn answer(
+pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,

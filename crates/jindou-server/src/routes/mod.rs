@@ -26,13 +26,14 @@ use crate::guard;
 use crate::listen::Phase;
 use crate::paths;
 use crate::problem::Problem;
+use crate::run::Connection;
 use crate::shared::AppState;
 use crate::write::refusal;
-use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
+use axum::{Extension, Router};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
@@ -108,27 +109,39 @@ macro_rules! routes {
     };
 }
 
+/// A handler that answers with what a function returns, or with its problem.
+macro_rules! handler {
+    (|$shared:ident, $connection:ident, $request:ident| $answer:expr) => {
+        |State($shared): State<Arc<AppState>>,
+         Extension($connection): Extension<Arc<Connection>>,
+         $request: Request| async move {
+            let headers = $request.headers().clone();
+            answered($answer.await, &headers)
+        }
+    };
+}
+
 routes! {
     "/" => sparql::home,
-    "/sparql" => sparql::handle,
+    "/sparql" => handler!(|s, c, r| sparql::answer(&s, c, r)),
     "/page.js" => page::script,
     "/page.css" => page::style,
     "/worker.js" => page::worker,
     "/icon.svg" => page::icon,
     "/ready" => ready,
-    "/query" => query::handle,
-    "/prepared" => prepared::prepare,
+    "/query" => handler!(|s, c, r| query::answer(&s, c, r)),
+    "/prepared" => handler!(|s, c, r| prepared::prepared(&s, &c, r)),
     "/prepared/{id}" => prepared::one,
-    "/batch" => prepared::many,
-    "/complete" => complete::handle,
-    "/prefixes" => prefixes::all,
-    "/prefixes/" => prefixes::one,
-    "/prefixes/{name}" => prefixes::one,
-    "/search" => search::search,
-    "/labels" => search::labels,
-    "/update" => update::handle,
-    "/store" => store::handle,
-    "/store/{*graph}" => store::handle,
+    "/batch" => handler!(|s, c, r| prepared::many(&s, &c, r)),
+    "/complete" => handler!(|s, c, r| complete::answer(&s, &c, r)),
+    "/prefixes" => handler!(|s, c, r| prefixes::list(&s, &c, r)),
+    "/prefixes/" => handler!(|s, c, r| prefixes::change(&s, &c, r)),
+    "/prefixes/{name}" => handler!(|s, c, r| prefixes::change(&s, &c, r)),
+    "/search" => handler!(|s, c, r| search::found(&s, &c, r)),
+    "/labels" => handler!(|s, c, r| search::labelled(&s, &c, r)),
+    "/update" => handler!(|s, c, r| update::answer(&s, &c, r)),
+    "/store" => handler!(|s, c, r| store::answer(&s, c, r)),
+    "/store/{*graph}" => handler!(|s, c, r| store::answer(&s, c, r)),
     "/health" => health,
     "/metrics" => metrics,
     "/admin/queries" => admin::list,

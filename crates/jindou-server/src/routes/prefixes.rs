@@ -4,7 +4,7 @@
 use super::form::unescaped;
 use super::input::utf8;
 use super::update::reported;
-use super::{answered, reading, text};
+use super::{reading, text};
 use crate::admission::AdmissionRequest;
 use crate::documents;
 use crate::guard;
@@ -13,35 +13,15 @@ use crate::problem::Problem;
 use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
 use crate::write::LiveUpdate;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use http::{Method, Response, StatusCode};
 use jindou::{Error, PrefixTable, prefixes_in_effect};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// `/prefixes`: all prefixes.
-pub(super) async fn all(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(list(&shared, &connection, request).await, &headers)
-}
-
-/// `/prefixes/NAME`: one prefix.
-pub(super) async fn one(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(change(&shared, &connection, request).await, &headers)
-}
-
-async fn list(
+pub(super) async fn list(
     shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,
@@ -62,7 +42,8 @@ async fn list(
     Ok(text("application/json", format!("{document}\n")))
 }
 
-async fn change(
+/// `/prefixes/NAME`: one prefix.
+pub(super) async fn change(
     shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,

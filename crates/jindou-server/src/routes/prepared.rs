@@ -20,16 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// Prepares a query, given with its parameters' names.
-pub(super) async fn prepare(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(prepared(&shared, &connection, request).await, &headers)
-}
-
-async fn prepared(
+pub(super) async fn prepared(
     shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,
@@ -112,31 +103,27 @@ pub(super) async fn one(
 
 /// Runs many queries of a batch.
 pub(super) async fn many(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
+    shared: &Arc<AppState>,
+    connection: &Connection,
     request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    let answer = async {
-        let (parts, content) = request.into_parts();
-        if parts.method != Method::POST {
-            return Err(Problem::method("POST, OPTIONS"));
+) -> Result<Response<Body>, Problem> {
+    let (parts, content) = request.into_parts();
+    if parts.method != Method::POST {
+        return Err(Problem::method("POST, OPTIONS"));
+    }
+    let parameters = Parameters::of_url(&parts.uri)?;
+    refuse_graphs(&parameters)?;
+    match media_type(&parts.headers)?.as_deref() {
+        Some("application/x-ndjson" | "application/ndjson" | "application/json") => {}
+        _ => {
+            return Err(Problem::media_type(
+                "send a batch as application/x-ndjson or application/json",
+            ));
         }
-        let parameters = Parameters::of_url(&parts.uri)?;
-        refuse_graphs(&parameters)?;
-        match media_type(&parts.headers)?.as_deref() {
-            Some("application/x-ndjson" | "application/ndjson" | "application/json") => {}
-            _ => {
-                return Err(Problem::media_type(
-                    "send a batch as application/x-ndjson or application/json",
-                ));
-            }
-        }
-        let text = body(content, shared.options.max_request_bytes).await?;
-        let (timeout, tag) = (parameters.timeout()?, parameters.tag()?);
-        batch::answer(&shared, text, timeout, tag, &connection).await
-    };
-    answered(answer.await, &headers)
+    }
+    let text = body(content, shared.options.max_request_bytes).await?;
+    let (timeout, tag) = (parameters.timeout()?, parameters.tag()?);
+    batch::answer(shared, text, timeout, tag, connection).await
 }
 
 /// Refuses parameters that select graphs, since prepared queries are planned for the server's default graph.

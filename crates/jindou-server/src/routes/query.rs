@@ -2,7 +2,7 @@
 
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
-use super::{answered, describe, page, text};
+use super::{describe, page, text};
 use crate::admission::AdmissionRequest;
 use crate::base::{known, under, unmarked};
 use crate::live::shown;
@@ -11,9 +11,8 @@ use crate::piece;
 use crate::problem::Problem;
 use crate::run::{self, BoundQuery, Connection, QueryTask, Valued};
 use crate::shared::AppState;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use http::{HeaderMap, Method, Response};
 use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
@@ -24,15 +23,6 @@ const LONG_FORM: usize = 64 << 10;
 
 /// Longest planning time if only the plan is requested.
 const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
-
-pub(super) async fn handle(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(answer(&shared, connection, request).await, &headers)
-}
 
 /// Answers a query, whichever route it was sent to. A browser that sends no query gets the page.
 pub(super) async fn answer(

@@ -1,7 +1,7 @@
 //! `/search`: resources by words of their labels and IRIs. `/labels`: the labels of given resources.
 
 use super::input::Parameters;
-use super::{answered, text};
+use super::text;
 use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
 use crate::documents;
@@ -10,9 +10,8 @@ use crate::piece;
 use crate::problem::Problem;
 use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use http::{Method, Response};
 use jindou::search::{Label, LabelOptions, MOST_FOUND, Search};
 use jindou::{Error, QueryOptions};
@@ -33,24 +32,6 @@ const FOUND: usize = 20;
 const LABELS: usize = 1000;
 /// Largest number of preferred languages.
 const LANGUAGES: usize = 32;
-
-pub(super) async fn search(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(found(&shared, &connection, request).await, &headers)
-}
-
-pub(super) async fn labels(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(labelled(&shared, &connection, request).await, &headers)
-}
 
 /// The parameters of the URL and, for POST, of a form in the body.
 async fn parameters(shared: &AppState, request: Request) -> Result<Parameters, Problem> {
@@ -87,7 +68,8 @@ fn limited(options: LabelOptions, admitted: &Admitted) -> LabelOptions {
     options.with_query(query.with_memory(memory).with_cancel(cancel))
 }
 
-async fn found(
+/// `/search`.
+pub(super) async fn found(
     shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,
@@ -143,7 +125,8 @@ async fn run(
     piece::run(shared, connection, admission, tag, work).await
 }
 
-async fn labelled(
+/// `/labels`.
+pub(super) async fn labelled(
     shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,

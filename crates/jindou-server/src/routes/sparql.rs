@@ -12,16 +12,6 @@ use axum::extract::{Request, State};
 use http::{Method, Response};
 use std::sync::Arc;
 
-/// `/sparql`: queries and updates.
-pub(super) async fn handle(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(answer(&shared, connection, request).await, &headers)
-}
-
 /// `/`: as `/sparql`, but a request without a query gets the list of routes.
 pub(super) async fn home(
     State(shared): State<Arc<AppState>>,
@@ -38,7 +28,8 @@ pub(super) async fn home(
     answered(answer(&shared, connection, request).await, &headers)
 }
 
-async fn answer(
+/// `/sparql`: queries and updates.
+pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,
     request: Request,

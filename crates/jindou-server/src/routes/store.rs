@@ -1,16 +1,15 @@
 //! `/store`: reads by the SPARQL 1.1 Graph Store HTTP Protocol; `change` handles writes. A graph is named by a
 //! parameter (section 4.2) or, below `/store/`, by its own address (section 4.1).
 
+use super::change;
 use super::input::{Parameters, address};
-use super::{answered, change};
 use crate::conditions::{Conditions, Representation};
 use crate::negotiate::{self, Coding, DATASETS, GRAPHS, Offer};
 use crate::problem::Problem;
 use crate::run::{self, Connection, QueryTask};
 use crate::shared::AppState;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use http::header::{CONTENT_ENCODING, ETAG};
 use http::{HeaderMap, Method, Response, StatusCode};
 use jindou::{Database, GraphName, ResultFormat, Snapshot};
@@ -18,16 +17,7 @@ use oxrdfio::RdfFormat;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-pub(super) async fn handle(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(answer(&shared, connection, request).await, &headers)
-}
-
-async fn answer(
+pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,
     request: Request,

@@ -1,7 +1,7 @@
 //! `/update` (SPARQL 1.1 Protocol, section 2.2). Also handles updates at `/sparql`.
 
 use super::input::{Parameters, address, media_type, utf8};
-use super::{answered, text};
+use super::text;
 use crate::base::unmarked;
 use crate::conditions::Conditions;
 use crate::consistency;
@@ -10,9 +10,8 @@ use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::AppState;
 use crate::write::LiveUpdate;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use http::{Method, Response};
 use jindou::UpdateReport;
 use jindou::parse::SkipReport;
@@ -22,15 +21,6 @@ use std::sync::Arc;
 
 /// Longest message about a skipped statement, in characters.
 const LONGEST: usize = 500;
-
-pub(super) async fn handle(
-    State(shared): State<Arc<AppState>>,
-    Extension(connection): Extension<Arc<Connection>>,
-    request: Request,
-) -> Response<Body> {
-    let headers = request.headers().clone();
-    answered(answer(&shared, &connection, request).await, &headers)
-}
 
 /// Executes an update, whichever route it was sent to.
 pub(super) async fn answer(

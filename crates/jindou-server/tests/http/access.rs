@@ -1,6 +1,7 @@
 //! Tokens and certificates that are reloaded, and information that error messages must not reveal.
 
-use crate::{ENDLESS, MILLION, options, serve, store, thousand, until};
+use crate::security::{file, trusting};
+use crate::{ENDLESS, MILLION, UPDATE, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
 use jindou_testing::http::{Answer, connect, receive, request};
 use std::io::Write;
@@ -10,15 +11,9 @@ use tempfile::NamedTempFile;
 const READ: &str = "reading-0123456789";
 const OTHER: &str = "another-0123456789";
 const WRITE: &str = "writing-0123456789";
-const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
-fn tokens(lines: &str) -> NamedTempFile {
-    let mut file = NamedTempFile::new().unwrap();
-    file.write_all(lines.as_bytes()).unwrap();
-    file
-}
 
 fn with_tokens(options: ServerOptions) -> (NamedTempFile, ServerOptions) {
-    let file = tokens(&format!("read {READ}\nread {OTHER}\nwrite {WRITE}\n"));
+    let file = file(&format!("read {READ}\nread {OTHER}\nwrite {WRITE}\n"));
     let path = file.path().to_owned();
     let options = options.with_token_file(path);
     (file, options)
@@ -90,7 +85,7 @@ fn tokens_and_certificates_are_read_again() {
 #[test]
 fn a_certificate_is_replaced_without_a_restart() {
     let made = |name: &str| rcgen::generate_simple_self_signed(vec![name.into()]).unwrap();
-    let (cert, key) = (tokens(""), tokens(""));
+    let (cert, key) = (file(""), file(""));
     let put = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| {
         std::fs::write(cert.path(), made.cert.pem()).unwrap();
         std::fs::write(key.path(), made.signing_key.serialize_pem()).unwrap();
@@ -102,16 +97,7 @@ fn a_certificate_is_replaced_without_a_restart() {
         options().with_tls(jindou_server::TlsFiles::new(cert.path(), key.path())),
     );
     let trusts = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(made.cert.der().clone()).unwrap();
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
-        let mut session = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
+        let mut session = trusting(made);
         let mut stream = connect(server.address());
         while session.is_handshaking() {
             if session.complete_io(&mut stream).is_err() {
@@ -132,7 +118,7 @@ fn a_certificate_is_replaced_without_a_restart() {
 
 #[test]
 fn a_secret_that_others_can_read_is_warned_of() {
-    let file = tokens(&format!("read {READ}\n"));
+    let file = file(&format!("read {READ}\n"));
     let options = options().with_token_file(file.path());
     assert_eq!(options.warnings(), Vec::<String>::new());
     for mode in [0o640, 0o604, 0o644] {

@@ -1,7 +1,9 @@
 //! Every route that parses a text, plans or explores counts as a query: for the limits and shares, in the list at
 //! `/admin/queries`, for DELETE, and when its client disconnects.
 
-use crate::{ENDLESS, ask, options, serve, store, thousand, until};
+use crate::{
+    ENDLESS, ask, assert_answers, csv, get, metric, options, serve, store, thousand, until,
+};
 use jindou_server::{Server, ServerOptions};
 use jindou_testing::http::{Answer, connect, escape, receive, request, send};
 use std::net::TcpStream;
@@ -138,7 +140,7 @@ fn every_route_that_asks_for_data_is_admitted() {
         }
         if asked(path).is_empty() {
             let target = path.replace("{id}", "1");
-            let answer = request(server.address(), "GET", &target, &[], b"");
+            let answer = get(&server, &target);
             assert_ne!(answer.status, 503, "{path}: {}", answer.text());
         }
     }
@@ -163,14 +165,8 @@ fn long_text(n: usize) -> String {
 }
 
 fn listed(server: &Server) -> Vec<serde_json::Value> {
-    let answer = request(server.address(), "GET", "/admin/queries", &[], b"");
+    let answer = get(server, "/admin/queries");
     answer.json()["queries"].as_array().unwrap().clone()
-}
-
-fn metric(server: &Server, name: &str) -> f64 {
-    let answer = request(server.address(), "GET", "/metrics", &[], b"");
-    let line = answer.text().lines().find(|l| l.starts_with(name));
-    line.map_or(0.0, |l| l.rsplit(' ').next().unwrap().parse().unwrap())
 }
 
 /// Sends a long text in many requests at the same time, without reading their answers.
@@ -211,11 +207,7 @@ fn texts_that_are_expensive_to_plan_are_limited_and_keep_nobody_waiting() {
     for _ in 0..20 {
         most = most.max(server.live_queries());
         let begin = Instant::now();
-        let light = ask(
-            &server,
-            "ASK { <http://e/s7> ?p ?o }",
-            &[("accept", "text/csv")],
-        );
+        let light = csv(&server, "ASK { <http://e/s7> ?p ?o }");
         // All requests come from one address, so the light query may be refused when the client's share is used up.
         if light.status == 200 {
             assert_eq!(light.text(), "true\n");
@@ -249,12 +241,7 @@ fn light_queries_go_on_beside_expensive_plans() {
     until("they are listed", || !listed(&server).is_empty());
     for _ in 0..20 {
         let begin = Instant::now();
-        let light = ask(
-            &server,
-            "ASK { <http://e/s7> ?p ?o }",
-            &[("accept", "text/csv")],
-        );
-        assert_eq!(light.text(), "true\n");
+        assert_answers(&server);
         assert!(
             begin.elapsed() < Duration::from_secs(20),
             "{:?}",
@@ -319,8 +306,5 @@ fn plans_have_the_requests_own_time_limit() {
         assert!(answer.text().contains("20ms"), "{}", answer.text());
     }
     let target = format!("/query?explain=true&query={}", escape(ENDLESS));
-    assert_eq!(
-        request(server.address(), "GET", &target, &[], b"").status,
-        200
-    );
+    assert_eq!(get(&server, &target).status, 200);
 }

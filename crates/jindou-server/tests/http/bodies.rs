@@ -1,29 +1,14 @@
 //! Request bodies that are not valid text: bytes that are not UTF-8, and damaged compression.
 
-use crate::{Store, ask, options, serve, store};
+use crate::{UPDATE, csv, quads, serve, store, writable};
 use jindou_server::Server;
 use jindou_testing::http::{Answer, request};
 use std::io::Write;
 
 const FORM: &str = "application/x-www-form-urlencoded";
-const UPDATE: &str = "application/sparql-update";
-
-fn writable(store: &Store) -> Server {
-    serve(store, options().with_writable(true))
-}
-
-fn empty() -> Store {
-    store("")
-}
 
 fn post(server: &Server, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
     request(server.address(), "POST", target, headers, body)
-}
-
-fn count(server: &Server) -> u64 {
-    let query = "SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }";
-    let answer = ask(server, query, &[("accept", "text/csv")]);
-    answer.text().lines().nth(1).unwrap().parse().unwrap()
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {
@@ -38,8 +23,8 @@ fn zstd(text: &[u8]) -> Vec<u8> {
 
 #[test]
 fn bytes_that_are_not_utf8_are_refused() {
-    let store = empty();
-    let server = writable(&store);
+    let store = store("");
+    let server = serve(&store, writable());
     let form = [("content-type", FORM)];
     for target in ["/update", "/sparql", "/"] {
         let body = b"update=INSERT DATA {<urn:a> <urn:p> \"caf\xe9\"}";
@@ -50,13 +35,13 @@ fn bytes_that_are_not_utf8_are_refused() {
     let direct = [("content-type", "application/sparql-query")];
     let answer = post(&server, "/query", &direct, b"ASK { ?s ?p \"\xe9\" }");
     assert_eq!(answer.status, 400);
-    assert_eq!(count(&server), 0);
+    assert_eq!(quads(&server), 0);
 }
 
 #[test]
 fn bodies_in_brotli_are_read() {
-    let store = empty();
-    let server = writable(&store);
+    let store = store("");
+    let server = serve(&store, writable());
     // The text `<urn:a> <urn:p> 7 .`, compressed by Node's encoder.
     let br = [
         0x0b, 0x09, 0x80, 0x3c, 0x75, 0x72, 0x6e, 0x3a, 0x61, 0x3e, 0x20, 0x3c, 0x75, 0x72, 0x6e,
@@ -76,7 +61,7 @@ fn bodies_in_brotli_are_read() {
             );
         }
     }
-    let seven = ask(&server, "ASK { ?s ?p 7 }", &[("accept", "text/csv")]);
+    let seven = csv(&server, "ASK { ?s ?p 7 }");
     assert_eq!(seven.text(), "true\n");
 }
 
@@ -107,8 +92,8 @@ fn damaged() -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn damaged_bodies_are_the_clients_fault() {
-    let store = empty();
-    let server = writable(&store);
+    let store = store("");
+    let server = serve(&store, writable());
     for (name, body) in damaged() {
         for media in ["application/n-triples", "text/turtle"] {
             let headers = [("content-type", media)];
@@ -129,12 +114,12 @@ fn damaged_bodies_are_the_clients_fault() {
         }
         // The same body with a Content-Encoding.
         if matches!(name, "gzip" | "zstd") {
-            let coded = [("content-type", UPDATE), ("content-encoding", name)];
+            let coded = [UPDATE, ("content-encoding", name)];
             let answer = post(&server, "/update", &coded, &body);
             assert_eq!((answer.status, &*answer.problem()), (400, "bad-request"));
             let coded = [("content-type", "text/turtle"), ("content-encoding", name)];
             assert_eq!(post(&server, "/store?default", &coded, &body).status, 400);
         }
     }
-    assert_eq!(count(&server), 0);
+    assert_eq!(quads(&server), 0);
 }

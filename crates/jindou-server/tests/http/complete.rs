@@ -1,13 +1,13 @@
 //! Completion while heavy queries run.
 
-use crate::{ENDLESS, ask, options, serve, thousand, until};
+use crate::{ENDLESS, ask, get, options, serve, thousand, until};
 use jindou_server::Server;
 use jindou_testing::http::{Answer, escape, request};
 use std::time::{Duration, Instant};
 
 fn complete(server: &Server, before: &str, more: &str) -> Answer {
     let target = format!("/complete?text={}{more}", escape(before));
-    request(server.address(), "GET", &target, &[], b"")
+    get(server, &target)
 }
 
 fn texts(answer: &Answer) -> Vec<String> {
@@ -41,7 +41,7 @@ fn heavy_queries_do_not_keep_it_waiting() {
                     .contains(&"<http://e/p>".to_owned())
             );
         }
-        let list = request(server.address(), "GET", "/admin/queries", &[], b"").json();
+        let list = get(&server, "/admin/queries").json();
         for q in list["queries"].as_array().unwrap() {
             let target = format!("/admin/queries/{}", q["id"]);
             request(server.address(), "DELETE", &target, &[], b"");

@@ -1,10 +1,10 @@
 //! Threads that compute: heavy queries never use more than the runtime's computing slots, and network threads are never
 //! occupied for long.
 
-use crate::{MILLION, Store, ask, options, serve, store, thousand, until};
+use crate::{MILLION, Store, ask, csv, get, options, serve, store, thousand, until};
 use jindou::{Database, OpenOptions, Runtime};
 use jindou_testing::Stopwatch;
-use jindou_testing::http::{connect, escape, request, send};
+use jindou_testing::http::{connect, escape, send};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn heavy_queries_of_many_clients_compute_in_the_places_that_there_are() {
         let mut most = (0, 0);
         std::thread::scope(|scope| {
             let client = || {
-                let answer = ask(&server, HEAVY, &[("accept", "text/csv")]);
+                let answer = csv(&server, HEAVY);
                 assert_eq!(answer.text(), "n\r\n1000000\r\n");
             };
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
@@ -63,7 +63,7 @@ fn readers_that_stop_reading_hold_no_place() {
     until("all wait for their readers", || {
         server.live_queries() == 3 && workers.load() == (0, 0)
     });
-    let answer = ask(&server, HEAVY, &[("accept", "text/csv")]);
+    let answer = csv(&server, HEAVY);
     assert_eq!(answer.text(), "n\r\n1000000\r\n");
     drop(readers);
     until("they are gone", || server.live_queries() == 0);
@@ -115,7 +115,7 @@ fn planning_keeps_no_small_query_waiting() {
                 while !ended.load(Ordering::SeqCst) {
                     n += 1;
                     let target = format!("/query?query={}", escape(&large(280, n)));
-                    let answer = request(server.address(), "GET", &target, &[], b"");
+                    let answer = get(server, &target);
                     assert_eq!(answer.status, 200, "{}", answer.text());
                 }
             });

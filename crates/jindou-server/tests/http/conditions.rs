@@ -1,12 +1,12 @@
 //! Entity tags of graphs across restarts, copies of a store, shards and replicas; and clients that update a graph
 //! conditionally.
 
-use crate::{options, serve, store};
+use crate::{send, serve, store, writable};
 use jindou::parse::{Format, Sources};
 use jindou::replica::{Bucket, BucketLimits, SharedLog};
 use jindou::{Database, LoadOptions, OpenOptions, Progress, Sharding};
-use jindou_server::{Server, ServerOptions};
-use jindou_testing::http::{Answer, request};
+use jindou_server::Server;
+use jindou_testing::http::Answer;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,16 +14,12 @@ const TURTLE: (&str, &str) = ("content-type", "text/turtle");
 const LINES: (&str, &str) = ("accept", "application/n-triples");
 const GRAPH: &str = "/store?graph=http://e/g";
 
-fn writable() -> ServerOptions {
-    options().with_writable(true)
-}
-
 /// A client that sends requests to one server.
 struct Client<'s>(&'s Server);
 
 impl Client<'_> {
     fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        request(self.0.address(), method, target, headers, body.as_bytes())
+        send(self.0, method, target, headers, body)
     }
 
     fn put(&self, target: &str, n: usize, headers: &[(&str, &str)]) -> Answer {

@@ -3,9 +3,9 @@
 //!
 //! `JINDOU_SECONDS` sets the duration, `JINDOU_SEED` the seed.
 
-use crate::{ask, options, serve, thousand, until};
+use crate::{assert_answers, get, options, serve, thousand, until};
 use jindou_server::Server;
-use jindou_testing::http::{connect, request};
+use jindou_testing::http::connect;
 use jindou_testing::{Mutator, Rng};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -282,17 +282,9 @@ fn status(mut answer: &[u8], has_bodies: bool) -> Result<Option<u16>, String> {
 /// Asserts that no query and no memory of the requests is left, and that other requests are answered.
 fn nothing_is_left(server: &Server) {
     until("no query is left", || server.live_queries() == 0);
-    assert_eq!(
-        ask(
-            server,
-            "ASK { <http://e/s7> ?p ?o }",
-            &[("accept", "text/csv")]
-        )
-        .text(),
-        "true\n"
-    );
+    assert_answers(server);
     until("no connection is left, and no memory", || {
-        let metrics = request(server.address(), "GET", "/metrics", &[], b"");
+        let metrics = get(server, "/metrics");
         let text = metrics.text();
         text.lines().any(|l| l == "jindou_connections 1")
             && text.lines().any(|l| l == "jindou_query_memory_bytes 0")

@@ -1,11 +1,10 @@
 //! `Idempotency-Key` after restarts, in concurrent requests, and on several servers.
 
-use crate::{ask, options, serve, store};
+use crate::{UPDATE, get, quads, send, serve, store, writable};
 use jindou::Database;
 use jindou_server::Server;
 use jindou_testing::http::{Answer, request};
 
-const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
 const TURTLE: (&str, &str) = ("content-type", "text/turtle");
 const INSERT: &str = "INSERT { [] <http://e/c> 1 } WHERE {}";
 
@@ -18,17 +17,11 @@ fn keyed(
     body: &str,
 ) -> Answer {
     let headers = [media, ("idempotency-key", key)];
-    request(server.address(), method, target, &headers, body.as_bytes())
+    send(server, method, target, &headers, body)
 }
 
 fn update(server: &Server, key: &str, text: &str) -> Answer {
     keyed(server, "POST", "/update", key, UPDATE, text)
-}
-
-fn count(server: &Server) -> String {
-    let query = "SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }";
-    let answer = ask(server, query, &[("accept", "text/csv")]);
-    answer.text().lines().nth(1).unwrap().to_owned()
 }
 
 fn assert_reused(answer: &Answer) {
@@ -46,7 +39,6 @@ fn assert_reused(answer: &Answer) {
 fn keys_outlive_restarts() {
     let crate::Store { db, folder } = store("");
     let dir = folder.path().join("store");
-    let writable = || options().with_writable(true);
     let server = Server::start(db, writable()).unwrap();
     let first = update(&server, "k", INSERT);
     assert_eq!((first.status, &first.json()["added"]), (200, &1.into()));
@@ -60,7 +52,7 @@ fn keys_outlive_restarts() {
         }
         let text = "INSERT DATA { <http://e/a> <http://e/b> 2 }";
         assert_reused(&update(server, "k", text));
-        assert_eq!(count(server), "2");
+        assert_eq!(quads(server), 2);
     };
     for admin in ["/admin/merge", "/admin/merge", "/admin/recluster"] {
         let server = Server::start(Database::open(&dir).unwrap(), writable()).unwrap();
@@ -69,7 +61,7 @@ fn keys_outlive_restarts() {
         assert!(work.status < 300, "{}", work.text());
         if admin.ends_with("recluster") {
             crate::until("reclustering", || {
-                let state = request(server.address(), "GET", admin, &[], b"");
+                let state = get(&server, admin);
                 !state.text().contains("running")
             });
         }
@@ -80,7 +72,7 @@ fn keys_outlive_restarts() {
 #[test]
 fn requests_with_one_key_at_the_same_time_are_done_once() {
     let data = store("");
-    let server = serve(&data, options().with_writable(true));
+    let server = serve(&data, writable());
     std::thread::scope(|scope| {
         for n in 0..8 {
             let server = &server;
@@ -91,7 +83,7 @@ fn requests_with_one_key_at_the_same_time_are_done_once() {
             });
         }
     });
-    assert_eq!(count(&server), "1");
+    assert_eq!(quads(&server), 1);
 }
 
 #[test]
@@ -116,7 +108,7 @@ fn a_key_belongs_to_its_request_at_all_servers_of_a_log() {
         assert_reused(&put("<http://e/a> <http://e/b> 3 ."));
         assert_eq!(update(server, "k2", INSERT).status, 200);
     }
-    assert_eq!(count(c), "2");
+    assert_eq!(quads(c), 2);
     // The same keys at the same time on two servers.
     std::thread::scope(|scope| {
         for (n, server) in [(1, a), (1, b), (2, b), (2, c)] {
@@ -128,6 +120,6 @@ fn a_key_belongs_to_its_request_at_all_servers_of_a_log() {
         }
     });
     for server in &servers {
-        assert_eq!(count(server), "3");
+        assert_eq!(quads(server), 3);
     }
 }

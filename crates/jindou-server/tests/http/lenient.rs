@@ -1,18 +1,14 @@
 //! Documents with malformed statements that are skipped: documents that LOAD reads, and limits.
 
-use crate::{Store, ask, options, serve, store, until};
+use crate::{Store, csv, serve, store, until, writable};
 use flate2::write::GzEncoder;
-use jindou_server::{Server, ServerOptions};
+use jindou_server::Server;
 use jindou_testing::http::{Answer, request};
 use serde_json::{Value, json};
 use std::io::Write;
 
 fn data() -> Store {
     store("<http://e/a> <http://e/p> 1 .")
-}
-
-fn writable() -> ServerOptions {
-    options().with_writable(true)
 }
 
 fn send(server: &Server, method: &str, target: &str, media: &str, body: &[u8]) -> Answer {
@@ -22,7 +18,7 @@ fn send(server: &Server, method: &str, target: &str, media: &str, body: &[u8]) -
 
 fn triples(server: &Server) -> String {
     let query = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
-    let answer = ask(server, query, &[("accept", "text/csv")]);
+    let answer = csv(server, query);
     answer.text().lines().nth(1).unwrap().to_owned()
 }
 

@@ -1,17 +1,12 @@
 //! Limits of every kind end their own query with the right error, and affect no other query.
 
-use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
+use crate::{ENDLESS, MILLION, ask, assert_answers, csv, get, options, serve, thousand, until};
 use jindou_server::Server;
-use jindou_testing::http::{connect, escape, receive, request, send};
+use jindou_testing::http::{connect, escape, receive, send};
 use std::time::{Duration, Instant};
 
 fn still_answers(server: &Server) {
-    let answer = ask(
-        server,
-        "ASK { <http://e/s7> ?p ?o }",
-        &[("accept", "text/csv")],
-    );
-    assert_eq!(answer.text(), "true\n");
+    assert_answers(server);
     until("no query is left", || server.live_queries() == 0);
 }
 
@@ -21,7 +16,7 @@ fn time_before_the_first_byte() {
     let query = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d . ?e <http://e/p> ?f . ?g <http://e/p> ?h FILTER(?b < ?d && ?d < ?f && ?f < ?h) }";
     let start = Instant::now();
     let target = format!("/query?timeout=300ms&query={}", escape(query));
-    let answer = request(server.address(), "GET", &target, &[], b"");
+    let answer = get(&server, &target);
     assert_eq!((answer.status, &*answer.problem()), (503, "timeout"));
     assert!(answer.text().contains("300ms"), "{}", answer.text());
     assert!(start.elapsed() < Duration::from_secs(20));
@@ -32,7 +27,7 @@ fn time_before_the_first_byte() {
 fn time_in_the_middle_breaks_the_answer_off() {
     let server = serve(thousand(), options());
     let target = format!("/query?timeout=0.3&query={}", escape(ENDLESS));
-    let answer = request(server.address(), "GET", &target, &[], b"");
+    let answer = get(&server, &target);
     assert_eq!(answer.status, 200);
     assert!(!answer.whole && !answer.body.is_empty());
     still_answers(&server);
@@ -46,7 +41,7 @@ fn a_request_cannot_ask_for_more_than_the_cap() {
     );
     let target = format!("/query?timeout=3600&query={}", escape(ENDLESS));
     let start = Instant::now();
-    assert!(!request(server.address(), "GET", &target, &[], b"").whole);
+    assert!(!get(&server, &target).whole);
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
@@ -63,7 +58,7 @@ fn enormous_time_limits_are_none() {
     for limit in ["", "timeout=1e19&", "timeout=9e18s&"] {
         for query in ["ASK { <http://e/s7> ?p ?o }", &million] {
             let target = format!("/query?{limit}query={}", escape(query));
-            let answer = request(server.address(), "GET", &target, &[], b"");
+            let answer = get(&server, &target);
             assert_eq!(answer.status, 200, "{target}: {}", answer.text());
         }
     }
@@ -75,7 +70,7 @@ fn enormous_time_limits_are_none() {
 fn bytes_of_a_long_answer() {
     // Once the status has been sent, the answer can only break off.
     let large = serve(thousand(), options().with_max_result_bytes(1 << 20));
-    let answer = ask(&large, MILLION, &[("accept", "text/csv")]);
+    let answer = csv(&large, MILLION);
     assert!(answer.status == 200 && !answer.whole && answer.body.len() <= 1 << 20);
     still_answers(&large);
 }

@@ -58,15 +58,7 @@ fn no_query_forges_a_line_or_a_field() {
     let text =
         format!("ASK {{}} # mark-4711\n{forged} \u{1b}[2J\u{9b}31m\u{202e} \" client=1.2.3.4");
     assert_eq!(ask(&server, &text, &[]).status, 200);
-    let update = [("content-type", "application/sparql-update")];
-    let body = format!("# mark-4712\n{forged}\n\r");
-    let answer = crate::request(
-        server.address(),
-        "POST",
-        "/update",
-        &update,
-        body.as_bytes(),
-    );
+    let answer = crate::update(&server, &format!("# mark-4712\n{forged}\n\r"));
     assert_eq!(answer.status, 200, "{}", answer.text());
     let long = format!("ASK {{}} # mark-4713 {}", "x".repeat(50_000));
     assert_eq!(ask(&server, &long, &[]).status, 200);

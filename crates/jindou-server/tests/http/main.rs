@@ -90,6 +90,11 @@ pub(crate) fn options() -> ServerOptions {
         .with_query_memory(1 << 28)
 }
 
+/// Options of a server that accepts updates.
+pub(crate) fn writable() -> ServerOptions {
+    options().with_writable(true)
+}
+
 pub(crate) fn serve(store: &Store, options: ServerOptions) -> Server {
     Server::start(store.db.clone(), options).expect("a server")
 }
@@ -98,6 +103,53 @@ pub(crate) fn serve(store: &Store, options: ServerOptions) -> Server {
 pub(crate) fn ask(server: &Server, query: &str, headers: &[(&str, &str)]) -> Answer {
     let target = format!("/query?query={}", escape(query));
     request(server.address(), "GET", &target, headers, b"")
+}
+
+/// Sends a query by GET. The answer is CSV.
+pub(crate) fn csv(server: &Server, query: &str) -> Answer {
+    ask(server, query, &[("accept", "text/csv")])
+}
+
+/// Asserts that a light query over [`thousand`] is answered.
+pub(crate) fn assert_answers(server: &Server) {
+    let answer = csv(server, "ASK { <http://e/s7> ?p ?o }");
+    assert_eq!(answer.text(), "true\n");
+}
+
+/// Number of quads in all graphs.
+pub(crate) fn quads(server: &Server) -> u64 {
+    let query = "SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }";
+    let answer = csv(server, query);
+    answer.text().lines().nth(1).unwrap().parse().unwrap()
+}
+
+/// Sends a request with a body of text.
+pub(crate) fn send(
+    server: &Server,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    request(server.address(), method, target, headers, body.as_bytes())
+}
+
+pub(crate) fn get(server: &Server, target: &str) -> Answer {
+    send(server, "GET", target, &[], "")
+}
+
+/// Header of a request with an update.
+pub(crate) const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
+
+pub(crate) fn update(server: &Server, text: &str) -> Answer {
+    send(server, "POST", "/update", &[UPDATE], text)
+}
+
+/// The value of the first metric whose line begins with this; 0 if there is none.
+pub(crate) fn metric(server: &Server, name: &str) -> f64 {
+    let answer = get(server, "/metrics");
+    let line = answer.text().lines().find(|l| l.starts_with(name));
+    line.map_or(0.0, |l| l.rsplit(' ').next().unwrap().parse().unwrap())
 }
 
 /// Waits until a condition holds; panics after a while.

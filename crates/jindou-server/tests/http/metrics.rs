@@ -1,7 +1,7 @@
 //! Metrics: each alert in packaging/prometheus/alerts.yml is made to fire; and the documentation, the alerts and the
 //! dashboard name only metrics that exist.
 
-use crate::{MILLION, ask, options, serve, store, thousand, until};
+use crate::{MILLION, ask, get, options, serve, store, thousand, until};
 use jindou::parse::{Format, Sources};
 use jindou::replica::{Bucket, BucketLimits, SharedLog};
 use jindou::{
@@ -28,7 +28,7 @@ type Labels = BTreeMap<String, String>;
 struct Scrape(Vec<(String, Labels, f64)>);
 
 fn scrape(server: &Server) -> Scrape {
-    let answer = request(server.address(), "GET", "/metrics", &[], b"");
+    let answer = get(server, "/metrics");
     assert_eq!(answer.status, 200);
     let samples = answer.text().lines().filter(|l| !l.starts_with('#'));
     Scrape(samples.map(sample).collect())
@@ -164,8 +164,7 @@ fn fire(alert: &str, server: &Server, before: &Scrape) {
 }
 
 fn update(server: &Server, text: &str) -> u16 {
-    let kind = [("content-type", "application/sparql-update")];
-    request(server.address(), "POST", "/update", &kind, text.as_bytes()).status
+    crate::update(server, text).status
 }
 
 /// A function that sleeps, so that its query takes long.
@@ -316,10 +315,7 @@ fn alerts_about_a_full_disk_fire_and_end() {
     fire("JindouMergesFail", &server, &before);
     assert_eq!(post("/admin/backup"), 202);
     fire("JindouJobFailed", &server, &before);
-    assert_eq!(
-        request(server.address(), "GET", "/ready", &[], b"").status,
-        503
-    );
+    assert_eq!(get(&server, "/ready").status, 503);
     // Once there is space, the alert ends without an update.
     std::fs::remove_file(ballast).unwrap();
     let now = scrape(&server);

@@ -1,13 +1,13 @@
 //! Content codings of answers.
 
-use crate::{MILLION, ask, options, serve, thousand};
+use crate::{MILLION, ask, csv, options, serve, thousand};
 use std::io::Read;
 
 #[test]
 fn answers_are_compressed_on_demand_and_equal_the_plain_ones() {
     let server = serve(thousand(), options());
     let query = format!("{MILLION} LIMIT 30000");
-    let plain = ask(&server, &query, &[("accept", "text/csv")]);
+    let plain = csv(&server, &query);
     assert!(plain.whole && plain.header("content-encoding").is_empty());
     assert_eq!(plain.text().lines().count(), 30_001);
     let sorted = |text: &str| {

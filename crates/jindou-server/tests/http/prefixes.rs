@@ -1,7 +1,7 @@
 //! Turtle answers declare the prefixes that they use.
 
-use crate::{options, serve, store};
-use jindou_testing::http::{escape, request};
+use crate::{get, options, serve, store};
+use jindou_testing::http::escape;
 use oxrdfio::{RdfFormat, RdfParser};
 
 #[test]
@@ -24,7 +24,7 @@ fn a_graph_declares_the_prefixes_that_it_uses() {
         format!("/query?format=ttl&query={query}"),
         "/store?format=trig".to_owned(),
     ] {
-        let answer = request(server.address(), "GET", &target, &[], b"");
+        let answer = get(&server, &target);
         let text = answer.text();
         let is_declared = |line: &&str| line.starts_with("@prefix ");
         let mut declared: Vec<&str> = text.lines().filter(is_declared).collect();

@@ -1,14 +1,13 @@
 //! Limits of batches.
 
-use crate::{ENDLESS, options, serve, thousand, until};
+use crate::{ENDLESS, options, send, serve, thousand, until};
 use jindou_server::Server;
-use jindou_testing::http::{Answer, request};
+use jindou_testing::http::Answer;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 fn post(server: &Server, target: &str, media: &str, body: &str) -> Answer {
-    let headers = [("content-type", media)];
-    request(server.address(), "POST", target, &headers, body.as_bytes())
+    send(server, "POST", target, &[("content-type", media)], body)
 }
 
 /// Prepares a query, and returns its id.

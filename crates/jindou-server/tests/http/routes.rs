@@ -1,6 +1,6 @@
 //! Metrics and profiles.
 
-use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
+use crate::{ENDLESS, MILLION, ask, csv, get, options, serve, thousand, until};
 use jindou_testing::http::{escape, request};
 
 #[test]
@@ -11,9 +11,9 @@ fn metrics_count_what_happened() {
         assert_eq!(ask(&server, light, &[]).status, 200);
     }
     assert_eq!(ask(&server, "ASK {", &[]).status, 400);
-    assert!(ask(&server, MILLION, &[("accept", "text/csv")]).whole);
+    assert!(csv(&server, MILLION).whole);
     until("all have been counted", || server.live_queries() == 0);
-    let metrics = request(server.address(), "GET", "/metrics", &[], b"");
+    let metrics = get(&server, "/metrics");
     assert!(
         metrics
             .header("content-type")
@@ -59,7 +59,7 @@ fn metrics_count_what_happened() {
 #[test]
 fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
     let server = serve(thousand(), options());
-    let get = |target: &str| request(server.address(), "GET", target, &[], b"");
+    let get = |target: &str| get(&server, target);
     let long = format!("/query?profile=true&tag={}&query=x", "t".repeat(65));
     assert_eq!(get(&long).status, 400);
     std::thread::scope(|scope| {
@@ -122,7 +122,7 @@ fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
 fn a_profile_is_a_tree_that_adds_up() {
     let server = serve(thousand(), options());
     let target = format!("/query?profile=true&query={}", escape(MILLION));
-    let answer = request(server.address(), "GET", &target, &[], b"");
+    let answer = get(&server, &target);
     assert_eq!(answer.header("content-type"), "application/json");
     let json = answer.json();
     assert_eq!(json["rows"], 1_000_000);

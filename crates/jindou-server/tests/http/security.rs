@@ -3,15 +3,29 @@
 use crate::{options, serve, store, thousand};
 use jindou_server::{ServeError, Server, TlsFiles};
 use jindou_testing::http::{connect, receive, send};
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use std::io::Write;
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 
-fn file(text: &str) -> NamedTempFile {
+pub fn file(text: &str) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     file
+}
+
+/// A client's side of a connection that trusts only this certificate.
+pub fn trusting(made: &rcgen::CertifiedKey<rcgen::KeyPair>) -> rustls::ClientConnection {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    rustls::ClientConnection::new(Arc::new(config), name).unwrap()
 }
 
 #[test]
@@ -32,19 +46,7 @@ fn tls() {
     );
     let files = TlsFiles::new(cert.path(), key.path());
     let server = serve(&data, options().with_tls(files.clone()));
-    let mut roots = rustls::RootCertStore::empty();
-    roots
-        .add(CertificateDer::from(made.cert.der().to_vec()))
-        .unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").unwrap();
-    let session = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut stream = rustls::StreamOwned::new(session, connect(server.address()));
+    let mut stream = rustls::StreamOwned::new(trusting(&made), connect(server.address()));
     send(
         &mut stream,
         "GET",

@@ -78,7 +78,7 @@ fn rows_of_another_server_are_joined() {
 
 fn near_plan(server: &Server, query: &str) -> String {
     let target = format!("/query?profile=true&query={}", crate::escape(query));
-    let a = crate::request(server.address(), "GET", &target, &[], b"");
+    let a = crate::get(server, &target);
     a.json()["text"].to_string()
 }
 
@@ -146,7 +146,7 @@ fn endpoints_off_the_list_are_not_asked() {
 }
 
 fn far_requests(server: &Server) -> u64 {
-    let a = crate::request(server.address(), "GET", "/metrics", &[], b"");
+    let a = crate::get(server, "/metrics");
     a.text()
         .lines()
         .filter(|l| l.starts_with("jindou_query") && l.contains("_count"))
@@ -178,6 +178,15 @@ pub fn answering(
     (at, seen)
 }
 
+/// Starts a server that answers every request with these bytes.
+pub fn saying(answer: impl Into<Vec<u8>>) -> SocketAddr {
+    let answer = answer.into();
+    let (at, _) = answering(move |out| {
+        let _ = out.write_all(&answer);
+    });
+    at
+}
+
 fn failing(at: SocketAddr, more: &[String]) -> (u16, String, Duration) {
     failing_within("2s", at, more)
 }
@@ -189,7 +198,7 @@ fn failing_within(limit: &str, at: SocketAddr, more: &[String]) -> (u16, String,
     let query = format!("SELECT * {{ SERVICE <http://{at}/x> {{ ?s <http://e/name> ?n }} }}");
     let target = format!("/query?timeout={limit}&query={}", crate::escape(&query));
     let start = Instant::now();
-    let a = crate::request(server.address(), "GET", &target, &[], b"");
+    let a = crate::get(&server, &target);
     (a.status, a.text().to_owned(), start.elapsed())
 }
 
@@ -199,9 +208,7 @@ fn a_redirect_is_followed_on_the_list_only() {
     let to = format!("http://{}/query", far.address());
     let head =
         format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
-    let (at, _) = answering(move |out| {
-        let _ = out.write_all(head.as_bytes());
-    });
+    let at = saying(head);
     let (status, text, _) = failing(at, &[]);
     assert!(
         status == 502 && text.contains("redirects"),
@@ -253,10 +260,7 @@ fn what_is_no_answer_is_an_error_that_names_the_endpoint() {
         ("nonsense\r\n\r\n".to_owned(), "SERVICE"),
         (String::new(), "SERVICE"),
     ] {
-        let bytes = answer.clone();
-        let (at, _) = answering(move |out| {
-            let _ = out.write_all(bytes.as_bytes());
-        });
+        let at = saying(answer.clone());
         let (status, text, _) = failing(at, &[]);
         assert!(
             status == 502 && text.contains(word) && text.contains(&at.to_string()),
@@ -334,9 +338,7 @@ fn an_answer_of_too_many_variables_is_refused_before_it_is_read() {
     ] {
         let answer =
             format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {media}\r\n\r\n{body}");
-        let (at, _) = answering(move |out| {
-            let _ = out.write_all(answer.as_bytes());
-        });
+        let at = saying(answer);
         let (status, text, took) = failing_within("50s", at, &[]);
         let word = if media == "text/csv" { "CSV" } else { "10000" };
         assert!(

@@ -1,6 +1,8 @@
 //! Streamed answers: slow readers, readers that disconnect, cancellation, shutdown.
 
-use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
+use crate::{
+    ENDLESS, MILLION, ask, assert_answers, csv, get, metric, options, serve, thousand, until,
+};
 use jindou_testing::http::{connect, escape, receive, request, send};
 use std::io::Read;
 use std::net::TcpStream;
@@ -50,7 +52,7 @@ fn a_reader_that_stops_reading_is_cut_off_at_its_deadline() {
     let answer = receive(&mut stream, "GET");
     assert!(!answer.whole);
     until("the connection is gone", || {
-        let metrics = request(server.address(), "GET", "/metrics", &[], b"");
+        let metrics = get(&server, "/metrics");
         // The only connection left is that of this request.
         metrics.text().lines().any(|l| l == "jindou_connections 1")
     });
@@ -67,23 +69,15 @@ fn slow_readers_do_not_keep_others_waiting() {
         .map(|_| open(&server, ENDLESS, "timeout=30&"))
         .collect();
     until("all wait for their readers", || {
-        let page = request(server.address(), "GET", "/admin/queries", &[], b"");
+        let page = get(&server, "/admin/queries");
         let json = page.json();
         let all = json["queries"].as_array().unwrap();
         all.len() == 20 && all.iter().all(|q| q["state"] == "waiting for its reader")
     });
-    let heavy = ask(&server, MILLION, &[("accept", "text/csv")]);
+    let heavy = csv(&server, MILLION);
     assert!(heavy.whole);
     assert_eq!(heavy.text().lines().count(), 1_000_001);
-    assert_eq!(
-        ask(
-            &server,
-            "ASK { <http://e/s7> ?p ?o }",
-            &[("accept", "text/csv")]
-        )
-        .text(),
-        "true\n"
-    );
+    assert_answers(&server);
     // A stalled query continues when its client reads again.
     let mut some = [0; 300_000];
     slow[0].read_exact(&mut some).unwrap();
@@ -229,22 +223,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
                 .any(|l| l == "jindou_query_memory_bytes 0")
     });
     println!("{} threads are left, idle", threads());
-    assert_eq!(
-        ask(
-            &server,
-            "ASK { <http://e/s7> ?p ?o }",
-            &[("accept", "text/csv")]
-        )
-        .text(),
-        "true\n"
-    );
-}
-
-/// The value of a metric.
-fn metric(server: &jindou_server::Server, name: &str) -> u64 {
-    let answer = request(server.address(), "GET", "/metrics", &[], b"");
-    let line = answer.text().lines().find(|l| l.starts_with(name));
-    line.map_or(0, |l| l.rsplit(' ').next().unwrap().parse().unwrap())
+    assert_answers(&server);
 }
 
 #[test]
@@ -264,18 +243,18 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
         most = most.max(server.live_queries());
         std::thread::sleep(Duration::from_millis(5));
     }
-    let used = metric(&server, "jindou_query_memory_bytes");
+    let used = metric(&server, "jindou_query_memory_bytes") as u64;
     assert!(used > 4 << 20, "{used}");
     assert!(used <= memory, "{used}");
     assert!(most < 100, "{most} at once");
     // The connections of clients that do not read are closed, so that other queries are answered again.
     until("there is room again", || {
-        ask(&server, MILLION, &[("accept", "text/csv")]).whole
+        csv(&server, MILLION).whole
             && ask(&server, "ASK { <http://e/s7> ?p ?o }", &[]).status == 200
     });
     drop(readers);
     until("all are gone", || server.live_queries() == 0);
     until("nothing is held", || {
-        metric(&server, "jindou_query_memory_bytes") == 0
+        metric(&server, "jindou_query_memory_bytes") == 0.0
     });
 }

@@ -1,8 +1,7 @@
 //! Reading of the store into memory after the start.
 
-use crate::{ask, options, serve, store, until};
+use crate::{ask, get, options, serve, store, until};
 use jindou::Warm;
-use jindou_testing::http::request;
 
 #[test]
 fn the_store_is_read_and_what_queries_ask_for_is_kept() {
@@ -11,7 +10,7 @@ fn the_store_is_read_and_what_queries_ask_for_is_kept() {
     let store = store(&triples.collect::<String>());
     let kept = store.folder().join("store").join("use.txt");
     let server = serve(&store, options().with_warm(Warm::BeforeReady));
-    let get = |target: &str| request(server.address(), "GET", target, &[], b"");
+    let get = |target: &str| get(&server, target);
     until("the store is in memory", || {
         let ready = get("/ready");
         assert!(
@@ -55,9 +54,7 @@ fn the_store_is_read_and_what_queries_ask_for_is_kept() {
 fn nothing_is_read_or_kept_unless_it_is_asked_for() {
     let store = store("<http://e/s> <http://e/p> 1 .");
     let server = serve(&store, options());
-    let answer = request(server.address(), "GET", "/metrics", &[], b"")
-        .text()
-        .to_owned();
+    let answer = get(&server, "/metrics").text().to_owned();
     assert!(answer.contains("jindou_warm_wanted_bytes 0"), "{answer}");
     drop(server);
     assert!(!store.folder().join("store").join("use.txt").exists());

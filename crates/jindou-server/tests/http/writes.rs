@@ -1,30 +1,14 @@
 //! Queries while a long update runs.
 
-use crate::{ENDLESS, ask, options, serve, thousand, until};
-use jindou_server::{Server, ServerOptions};
-use jindou_testing::http::{Answer, request};
+use crate::{ENDLESS, csv, get, serve, thousand, until, update, writable};
+use jindou_server::Server;
+use jindou_testing::http::request;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
-
-fn writable() -> ServerOptions {
-    options().with_writable(true)
-}
-
-fn update(server: &Server, text: &str) -> Answer {
-    request(
-        server.address(),
-        "POST",
-        "/update",
-        &[UPDATE],
-        text.as_bytes(),
-    )
-}
-
 fn count(server: &Server, pattern: &str) -> String {
     let query = format!("SELECT (COUNT(*) AS ?n) {{ {pattern} }}");
-    let answer = ask(server, &query, &[("accept", "text/csv")]);
+    let answer = csv(server, &query);
     answer.text().lines().nth(1).unwrap().to_owned()
 }
 
@@ -50,7 +34,7 @@ fn queries_go_on_while_an_update_runs_and_it_can_be_cancelled() {
         }
         assert!(begun.elapsed() < Duration::from_secs(20));
         assert!(!over.load(Ordering::Relaxed));
-        let list = request(server.address(), "GET", "/admin/queries", &[], b"").json();
+        let list = get(&server, "/admin/queries").json();
         let id = list["queries"][0]["id"].as_u64().unwrap();
         assert!(
             list["queries"][0]["query"]

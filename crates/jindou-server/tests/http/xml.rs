@@ -1,26 +1,22 @@
 //! RDF/XML in requests, and XML results from endpoints: they are read completely, or there is an error.
 
-use crate::service::{allowing, answering};
-use crate::{ask, options, serve, store};
+use crate::service::{allowing, saying};
+use crate::{ask, csv, options, serve, store};
 use jindou_server::Server;
 use jindou_testing::http::{Answer, request};
 
 const DOCUMENT: &str = "<?xml version='1.0'?><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'><rdf:Description rdf:about='http://e/s'><e:p>1</e:p><e:p>2</e:p></rdf:Description></rdf:RDF>";
 
+const GRAPH: &str = "/store?graph=http://e/g";
+
 fn send(server: &Server, method: &str, body: &[u8]) -> Answer {
     let media = [("content-type", "application/rdf+xml")];
-    request(
-        server.address(),
-        method,
-        "/store?graph=http://e/g",
-        &media,
-        body,
-    )
+    request(server.address(), method, GRAPH, &media, body)
 }
 
 fn kept(server: &Server) -> Vec<String> {
     let query = "SELECT ?o { GRAPH <http://e/g> { ?s ?p ?o } } ORDER BY ?o";
-    let answer = ask(server, query, &[("Accept", "text/csv")]);
+    let answer = csv(server, query);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.text().lines().skip(1).map(str::to_owned).collect()
 }
@@ -43,13 +39,7 @@ fn a_document_that_is_cut_off_or_empty_changes_nothing() {
     assert_eq!(kept(&server), ["1", "2"]);
     // An empty text is a valid Turtle document.
     let turtle = [("content-type", "text/turtle")];
-    let empty = request(
-        server.address(),
-        "PUT",
-        "/store?graph=http://e/g",
-        &turtle,
-        b"",
-    );
+    let empty = request(server.address(), "PUT", GRAPH, &turtle, b"");
     assert!(empty.status < 300, "{}", empty.text());
     assert!(kept(&server).is_empty());
 }
@@ -66,9 +56,7 @@ fn an_endpoints_xml_is_what_it_says_or_an_error() {
         let answer = format!(
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/sparql-results+xml\r\n\r\n{body}"
         );
-        let (at, _) = answering(move |out| {
-            let _ = out.write_all(answer.as_bytes());
-        });
+        let at = saying(answer);
         let server = serve(
             &store("<http://e/a> <http://e/p> 1 ."),
             allowing(&[at.to_string()]),
@@ -131,8 +119,7 @@ fn the_charset_of_http_counts_more_than_the_declaration() {
     let server = serve(&store, options().with_writable(true));
     let sent = |method: &str, media: &str, body: &[u8]| {
         let media = [("content-type", media)];
-        let to = "/store?graph=http://e/g";
-        request(server.address(), method, to, &media, body)
+        request(server.address(), method, GRAPH, &media, body)
     };
     let utf16: Vec<u8> = declaring("utf-8")
         .encode_utf16()
@@ -207,11 +194,7 @@ fn the_charset_of_far_servers_counts_more_than_the_declaration() {
         let head = format!(
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {media}; charset=iso-8859-1\r\n\r\n"
         );
-        let answer = [head.as_bytes(), body].concat();
-        let (at, _) = answering(move |out| {
-            let _ = out.write_all(&answer);
-        });
-        at
+        saying([head.as_bytes(), body].concat())
     };
     let results = "<?xml version='1.0' encoding='utf-8'?><sparql xmlns='http://www.w3.org/2005/sparql-results#'><head><variable name='v'/></head><results><result><binding name='v'><literal>é</literal></binding></result></results></sparql>";
     let far = answered("application/sparql-results+xml", &latin(results));
@@ -231,11 +214,10 @@ fn the_charset_of_far_servers_counts_more_than_the_declaration() {
         .with_documents(std::sync::Arc::new(documents));
     let server = serve(&store, options);
     let query = format!("SELECT ?v {{ SERVICE <http://{far}/x> {{ ?s <http://e/p> ?v }} }}");
-    let answer = ask(&server, &query, &[("Accept", "text/csv")]);
+    let answer = csv(&server, &query);
     assert_eq!(answer.text().lines().nth(1), Some("é"), "{}", answer.text());
     let load = format!("LOAD <http://{document}/d> INTO GRAPH <http://e/g>");
-    let media = [("content-type", "application/sparql-update")];
-    let loaded = request(server.address(), "POST", "/update", &media, load.as_bytes());
+    let loaded = crate::update(&server, &load);
     assert!(loaded.status < 300, "{}", loaded.text());
     assert_eq!(kept(&server), ["2", "é"]);
 }

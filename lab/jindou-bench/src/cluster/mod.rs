@@ -11,9 +11,10 @@ mod servers;
 mod updates;
 
 use crate::args::cluster::{BenchCluster, ClusterSetup};
-use jindou::{Database, Error, LoadOptions, Progress, Result, Sharding};
+use crate::measure::temporary_folder;
+use jindou::{Database, LoadOptions, Progress, Result, Sharding};
 use jindou_workloads::lubm::Lubm;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tempfile::TempDir;
 
@@ -36,17 +37,16 @@ struct Stores {
 }
 
 fn stores(a: &ClusterSetup) -> Result<Stores> {
-    let folder = match &a.dir {
-        Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e))?,
-        None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?,
-    };
+    let folder = temporary_folder(a.dir.as_deref())?;
     let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
-    let load = |to, sharding| {
-        let options = LoadOptions::default().with_sharding(sharding);
-        let data = Lubm::new(a.universities, 0);
-        Database::load(to, &data, &options, &Progress::default())
-    };
-    load(&whole, None)?;
-    load(&cut, Some(Sharding::new(a.shards)))?;
+    load(&whole, a.universities, None)?;
+    load(&cut, a.universities, Some(Sharding::new(a.shards)))?;
     Ok(Stores { whole, cut, folder })
+}
+
+/// Loads LUBM's data into a new store.
+fn load(to: &Path, universities: u32, sharding: Option<Sharding>) -> Result<()> {
+    let options = LoadOptions::default().with_sharding(sharding);
+    let data = Lubm::new(universities, 0);
+    Database::load(to, &data, &options, &Progress::default()).map(drop)
 }

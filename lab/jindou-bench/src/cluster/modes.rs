@@ -3,12 +3,13 @@
 //! `--latency` says, so that choices by cost are those of servers.
 
 use super::counting::{Counting, counted};
+use super::load;
 use crate::args::cluster::BenchClusterModes;
+use crate::measure::{cpu_time, temporary_folder};
 use jindou::{
-    Database, Error, LoadOptions, OpenOptions, PlannedQuery, Progress, QueryOptions, Result,
-    ResultFormat, ResultWriter, Runtime, ShardMode, Sharding,
+    Database, Error, OpenOptions, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter,
+    Runtime, ShardMode, Sharding,
 };
-use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::{LubmQuery, query};
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,18 +37,6 @@ const A_ROW: f64 = 40.0;
 /// How much more than one server's work the work of all may be, and dynamic choice compared with the better way.
 const MOST_WORK: f64 = 1.25;
 const MOST_DYNAMIC: f64 = 1.1;
-
-/// Processor time of this process so far.
-fn processor_time() -> Duration {
-    // SAFETY: the structure is plain numbers, for which zeros are values, and the call only writes it.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    let of = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
-    of(usage.ru_utime) + of(usage.ru_stime)
-}
 
 /// One query in one mode.
 #[derive(Clone, Default)]
@@ -108,14 +97,14 @@ fn best(
         if let Some(c) = counting {
             c.take();
         }
-        let (from, begun) = (processor_time(), Instant::now());
+        let (from, begun) = (cpu_time(), Instant::now());
         for _ in 0..together {
             once()?;
         }
         let traffic = counting.map_or([0; 3], Counting::take);
         let run = ModeRun {
             rows: found.rows,
-            processor: (processor_time() - from) / together,
+            processor: (cpu_time() - from) / together,
             elapsed: begun.elapsed() / together,
             traffic: traffic.map(|n| n.div_ceil(u64::from(together))),
             sent: found.shards.iter().map(|s| s.sent).sum(),
@@ -140,15 +129,8 @@ fn bytes_in(dir: &Path) -> u64 {
 }
 
 pub fn run(a: &BenchClusterModes) -> Result<ExitCode> {
-    let folder = match &a.dir {
-        Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e))?,
-        None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?,
-    };
-    let load = |to: &Path, shards: u32| {
-        let options = LoadOptions::default().with_sharding(Some(Sharding::new(shards)));
-        let data = Lubm::new(a.universities, 0);
-        Database::load(to, &data, &options, &Progress::default()).map(|_| ())
-    };
+    let folder = temporary_folder(a.dir.as_deref())?;
+    let load = |to: &Path, shards: u32| load(to, a.universities, Some(Sharding::new(shards)));
     let open = OpenOptions::default().with_runtime(Runtime::builder().threads(a.threads).build());
     println!(
         "LUBM({}), {} threads for all shards together, a request to another shard takes {} us; least processor time of {} runs (means of many for short ones); answers of L4 to L6 are written",

@@ -8,10 +8,11 @@
 //! for the join.
 
 use super::counting::{Counting, counted};
+use super::load;
 use crate::args::cluster::BenchClusterPruning;
+use crate::measure::temporary_folder;
 use jindou::{
-    Database, Error, LoadOptions, OpenOptions, PlannedQuery, Progress, QueryOptions, Result,
-    Runtime, ShardMode, Sharding,
+    Database, Error, OpenOptions, PlannedQuery, QueryOptions, Result, Runtime, ShardMode, Sharding,
 };
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
@@ -19,7 +20,6 @@ use jindou_graph::shard::Blocks;
 use jindou_plan::{
     EdgeList, Exploration, GraphRef, Intervals, Operand, Slot, StartSource, StepKind,
 };
-use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::query;
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -308,15 +308,8 @@ fn full_history(db: &Database, plan: &PlannedQuery, counting: &Counting) -> Resu
 }
 
 pub fn run(a: &BenchClusterPruning) -> Result<ExitCode> {
-    let folder = match &a.dir {
-        Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e))?,
-        None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?,
-    };
-    let load = |to: &Path, shards: u32| {
-        let options = LoadOptions::default().with_sharding(Some(Sharding::new(shards)));
-        let data = Lubm::new(a.universities, 0);
-        Database::load(to, &data, &options, &Progress::default()).map(|_| ())
-    };
+    let folder = temporary_folder(a.dir.as_deref())?;
+    let load = |to: &Path, shards: u32| load(to, a.universities, Some(Sharding::new(shards)));
     let open = OpenOptions::default().with_runtime(Runtime::builder().threads(1).build());
     let whole_dir = folder.path().join("whole");
     load(&whole_dir, 1)?;

@@ -196,6 +196,20 @@ impl Started {
             .0
     }
 
+    /// Asserts that the next reports are these numbers, in any order.
+    fn hears(&self, numbers: std::ops::Range<usize>) {
+        let mut heard: Vec<usize> = numbers.clone().map(|_| self.heard()).collect();
+        heard.sort_unstable();
+        assert_eq!(heard, numbers.collect::<Vec<_>>());
+    }
+
+    /// Submits a task that waits at a gate.
+    fn stuck(&self, number: usize, class: WorkClass) -> Arc<Gate> {
+        let gate = Arc::new(Gate::default());
+        self.submit(Task::Wait(Arc::clone(&gate), number), class);
+        gate
+    }
+
     fn counts(&self) -> Counts {
         self.scheduler.counts()
     }
@@ -248,9 +262,7 @@ fn every_job_is_run_once_whoever_has_the_turn() {
                 };
                 s.submit(Task::Say(n), class);
             }
-            let mut heard: Vec<usize> = (0..3000).map(|_| s.heard()).collect();
-            heard.sort_unstable();
-            assert_eq!(heard, (0..3000).collect::<Vec<_>>(), "{policy:?}");
+            s.hears(0..3000);
             let c = s.counts();
             assert_eq!((c.light, c.heavy), (2970, 30));
         }
@@ -260,8 +272,7 @@ fn every_job_is_run_once_whoever_has_the_turn() {
 /// Two workers, one of which waits at a gate while its queue fills.
 fn behind_a_stuck_worker(policy: Policy) -> (Started, Arc<Gate>) {
     let s = Started::new(options(2, policy));
-    let gate = Arc::new(Gate::default());
-    s.light(Task::Wait(Arc::clone(&gate), 1000));
+    let gate = s.stuck(1000, WorkClass::Light);
     for n in 0..20 {
         s.light(Task::Say(n));
     }
@@ -272,9 +283,7 @@ fn behind_a_stuck_worker(policy: Policy) -> (Started, Arc<Gate>) {
 fn who_waits_behind_a_stuck_worker_is_obliged() {
     for policy in [Policy::Oblige, Policy::Stealing, Policy::Shared] {
         let (s, gate) = behind_a_stuck_worker(policy);
-        let mut heard: Vec<usize> = (0..20).map(|_| s.heard()).collect();
-        heard.sort_unstable();
-        assert_eq!(heard, (0..20).collect::<Vec<_>>(), "{policy:?}");
+        s.hears(0..20);
         if policy == Policy::Oblige {
             assert!(s.counts().taken > 0);
         }
@@ -312,9 +321,7 @@ fn heavy_queries_are_held_to_few_workers() {
     assert!(light.iter().all(|n| *n < 100));
     assert_eq!(s.scheduler.waiting(), (0, 5), "one of them is at work");
     gate.open();
-    let mut heavy: Vec<usize> = (0..6).map(|_| s.heard()).collect();
-    heavy.sort_unstable();
-    assert_eq!(heavy, (100..106).collect::<Vec<_>>());
+    s.hears(100..106);
 }
 
 #[test]
@@ -358,8 +365,7 @@ fn what_is_late_is_not_run_and_what_is_too_much_not_let_in() {
     let mut o = options(1, Policy::Oblige);
     o.limits.light = 3;
     let s = Started::new(o);
-    let gate = Arc::new(Gate::default());
-    s.light(Task::Wait(Arc::clone(&gate), 1));
+    let gate = s.stuck(1, WorkClass::Light);
     let mut late = Job::new(Task::Say(2), WorkClass::Light, 0);
     late.deadline = Some(late.arrived);
     assert!(s.scheduler.submit(late).is_ok());
@@ -384,8 +390,7 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
     s.light(Task::Say(1));
     assert_eq!(s.heard(), 1);
     until(|| s.scheduler.admission().within(WorkClass::Light) == 0);
-    let gate = Arc::new(Gate::default());
-    s.light(Task::Wait(Arc::clone(&gate), 2));
+    let gate = s.stuck(2, WorkClass::Light);
     s.light(Task::Say(3));
     // Waits until the worker is at the gate, so that the second job is queued.
     until(|| s.scheduler.waiting().0 == 1);
@@ -478,12 +483,9 @@ fn what_comes_by_itself_is_run_once_and_not_before_its_time() {
                 },
                 coming,
             );
-            let gate = Arc::new(Gate::default());
-            s.submit(Task::Wait(Arc::clone(&gate), 5000), WorkClass::Heavy);
-            let mut heard: Vec<usize> = (0..2000).map(|_| s.heard()).collect();
+            let gate = s.stuck(5000, WorkClass::Heavy);
+            s.hears(0..2000);
             assert!(begin.elapsed() >= Duration::from_micros(20) * 1999);
-            heard.sort_unstable();
-            assert_eq!(heard, (0..2000).collect::<Vec<_>>(), "{policy:?}");
             gate.open();
             assert_eq!(s.heard(), 5000);
             until(|| s.scheduler.admission().within(WorkClass::Light) == 0);
@@ -534,15 +536,12 @@ fn a_worker_at_a_heavy_query_is_obliged_at_once() {
     let mut o = options(2, Policy::Oblige);
     o.stuck_after = SOON * 10;
     let s = Started::new(o);
-    let gate = Arc::new(Gate::default());
-    s.submit(Task::Wait(Arc::clone(&gate), 1000), WorkClass::Heavy);
+    let gate = s.stuck(1000, WorkClass::Heavy);
     until(|| s.scheduler.waiting().1 == 0);
     for n in 0..100 {
         s.light(Task::Say(n));
     }
-    let mut heard: Vec<usize> = (0..100).map(|_| s.heard()).collect();
-    heard.sort_unstable();
-    assert_eq!(heard, (0..100).collect::<Vec<_>>());
+    s.hears(0..100);
     gate.open();
     assert_eq!(s.heard(), 1000);
 }

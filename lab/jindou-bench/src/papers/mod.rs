@@ -11,7 +11,7 @@ mod sheet;
 mod stores;
 
 use crate::args::BenchPapers;
-use crate::measure::threads_or_all;
+use crate::measure::{threads_or_all, verdict};
 use jindou::{Error, Result};
 use serde_json::json;
 use sheet::Sheet;
@@ -78,14 +78,7 @@ pub fn run(a: &BenchPapers) -> Result<ExitCode> {
         );
     }
     let wrong: Vec<&String> = report.sheets.iter().flat_map(|s| &s.wrong).collect();
-    for w in &wrong {
-        eprintln!("WRONG ANSWER {w}");
-    }
-    Ok(if wrong.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(3)
-    })
+    Ok(verdict(&wrong))
 }
 
 /// Prints each sheet as soon as it is ready, since the next may take long. With `json`, collects them.

@@ -4,6 +4,7 @@ use super::client::{Address, Client, Request};
 use super::isolated::{Disk, Network};
 use crate::args::replicas::ReplicasSetup;
 use crate::jindou_program;
+use crate::measure::temporary_folder;
 use crate::process::Process;
 use jindou::parse::{Format, Sources};
 use jindou::replica::HeldShards;
@@ -161,10 +162,7 @@ const TOKEN: &str = "isolated-servers";
 
 impl Place {
     pub fn new(setup: &ReplicasSetup) -> Result<Self> {
-        let folder = match &setup.dir {
-            Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e))?,
-            None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?,
-        };
+        let folder = temporary_folder(setup.dir.as_deref())?;
         if setup.servers == 0 || setup.servers > NAMES.len() {
             return Err(Error::Usage(format!("1 to {} servers", NAMES.len())));
         }

@@ -14,6 +14,10 @@ pub struct LubmQuery {
 }
 
 impl LubmQuery {
+    const fn new(name: &'static str, text: &'static str) -> Self {
+        Self { name, text }
+    }
+
     /// Number of rows over LUBM(`universities`) with seed 0, if known.
     #[must_use]
     pub fn rows(&self, universities: u32) -> Option<u64> {
@@ -36,6 +40,10 @@ pub struct Template {
 pub const PLACEHOLDER: &str = "%CONSTANT%";
 
 impl Template {
+    const fn new(name: &'static str, text: &'static str, class: Class) -> Self {
+        Self { name, text, class }
+    }
+
     /// The query with the constant `iri` (without `<` and `>`) instead of [`PLACEHOLDER`].
     #[must_use]
     pub fn with(&self, iri: &str) -> String {
@@ -167,54 +175,18 @@ pub const Q12: &str = query!(
 
 /// L1 to L7 and q8 to q12.
 pub const QUERIES: [LubmQuery; 12] = [
-    LubmQuery {
-        name: "L1",
-        text: L1,
-    },
-    LubmQuery {
-        name: "L2",
-        text: L2,
-    },
-    LubmQuery {
-        name: "L3",
-        text: L3,
-    },
-    LubmQuery {
-        name: "L4",
-        text: L4,
-    },
-    LubmQuery {
-        name: "L5",
-        text: L5,
-    },
-    LubmQuery {
-        name: "L6",
-        text: L6,
-    },
-    LubmQuery {
-        name: "L7",
-        text: L7,
-    },
-    LubmQuery {
-        name: "q8",
-        text: Q8,
-    },
-    LubmQuery {
-        name: "q9",
-        text: Q9,
-    },
-    LubmQuery {
-        name: "q10",
-        text: Q10,
-    },
-    LubmQuery {
-        name: "q11",
-        text: Q11,
-    },
-    LubmQuery {
-        name: "q12",
-        text: Q12,
-    },
+    LubmQuery::new("L1", L1),
+    LubmQuery::new("L2", L2),
+    LubmQuery::new("L3", L3),
+    LubmQuery::new("L4", L4),
+    LubmQuery::new("L5", L5),
+    LubmQuery::new("L6", L6),
+    LubmQuery::new("L7", L7),
+    LubmQuery::new("q8", Q8),
+    LubmQuery::new("q9", Q9),
+    LubmQuery::new("q10", Q10),
+    LubmQuery::new("q11", Q11),
+    LubmQuery::new("q12", Q12),
 ];
 
 /// The query with a name, in upper or lower case.
@@ -243,19 +215,11 @@ const A5_TEXT: &str = query!(
 
 /// Templates of the light queries L4, L5 and L6.
 pub const LIGHT: [Template; 3] = [
-    Template {
-        name: "L4",
-        text: A4_TEXT,
-        class: Class::Department,
-    },
-    Template {
-        name: "L5",
-        text: A5_TEXT,
-        class: Class::Department,
-    },
-    Template {
-        name: "L6",
-        text: query!(
+    Template::new("L4", A4_TEXT, Class::Department),
+    Template::new("L5", A5_TEXT, Class::Department),
+    Template::new(
+        "L6",
+        query!(
             "SELECT ?X ?Y WHERE {
     ?Y ub:subOrganizationOf %CONSTANT% .
     ?Y rdf:type ub:Department .
@@ -263,55 +227,47 @@ pub const LIGHT: [Template; 3] = [
     ?X rdf:type ub:FullProfessor .
 }"
         ),
-        class: Class::University,
-    },
+        Class::University,
+    ),
 ];
 
 /// A1 to A6, the templates of light queries of Wukong's emulator.
 pub const EMULATOR: [Template; 6] = [
-    Template {
-        name: "A1",
-        text: query!(
+    Template::new(
+        "A1",
+        query!(
             "SELECT ?X WHERE {
     ?X ub:takesCourse %CONSTANT% .
     ?X rdf:type ub:GraduateStudent .
 }"
         ),
-        class: Class::GraduateCourse,
-    },
-    Template {
-        name: "A2",
-        text: query!(
+        Class::GraduateCourse,
+    ),
+    Template::new(
+        "A2",
+        query!(
             "SELECT ?X WHERE {
     ?X ub:publicationAuthor %CONSTANT% .
     ?X rdf:type ub:Publication .
 }"
         ),
-        class: Class::AssistantProfessor,
-    },
-    Template {
-        name: "A3",
-        text: query!(
+        Class::AssistantProfessor,
+    ),
+    Template::new(
+        "A3",
+        query!(
             "SELECT ?X WHERE {
     ?X ub:memberOf %CONSTANT% .
     ?X rdf:type ub:GraduateStudent .
 }"
         ),
-        class: Class::Department,
-    },
-    Template {
-        name: "A4",
-        text: A4_TEXT,
-        class: Class::Department,
-    },
-    Template {
-        name: "A5",
-        text: A5_TEXT,
-        class: Class::Department,
-    },
-    Template {
-        name: "A6",
-        text: query!(
+        Class::Department,
+    ),
+    Template::new("A4", A4_TEXT, Class::Department),
+    Template::new("A5", A5_TEXT, Class::Department),
+    Template::new(
+        "A6",
+        query!(
             "SELECT ?X ?Y WHERE {
     ?X ub:subOrganizationOf %CONSTANT% .
     ?X rdf:type ub:Department .
@@ -319,8 +275,8 @@ pub const EMULATOR: [Template; 6] = [
     ?Y rdf:type ub:FullProfessor .
 }"
         ),
-        class: Class::University,
-    },
+        Class::University,
+    ),
 ];
 
 /// Relative frequencies of the templates in [`EMULATOR`] in Wukong's default mix.

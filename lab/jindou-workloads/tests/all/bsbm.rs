@@ -1,5 +1,6 @@
 //! Compares BSBM's generator with data of the original (100 products), and with published numbers of statements.
 
+use crate::delivered;
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::queries::bsbm::{BUSINESS, EXPLORE};
@@ -111,11 +112,7 @@ impl QuadSink for Count {
 }
 
 fn count(products: u32) -> u64 {
-    let mut count = Count::default();
-    Bsbm::new(products, 0)
-        .run(0, 1, &mut count, &Progress::default())
-        .unwrap();
-    count.quads
+    delivered(&Bsbm::new(products, 0), Count::default()).quads
 }
 
 fn given() -> Option<Data> {
@@ -144,13 +141,7 @@ fn given() -> Option<Data> {
 fn statistics_are_those_of_the_given_data() {
     let Some(given) = given() else { return };
     let ours: Vec<Statistics> = (0..SEEDS)
-        .map(|seed| {
-            let mut data = Data::default();
-            Bsbm::new(100, seed)
-                .run(0, 1, &mut data, &Progress::default())
-                .unwrap();
-            data.statistics()
-        })
+        .map(|seed| delivered(&Bsbm::new(100, seed), Data::default()).statistics())
         .collect();
     let given = given.statistics();
     let names: HashSet<&String> = given
@@ -216,10 +207,7 @@ fn every_statement_comes_once_for_any_number_of_workers() {
 #[test]
 fn instances_ask_for_what_the_data_has() {
     let data = Bsbm::new(60, 3);
-    let mut nodes = Data::default();
-    Bsbm::new(60, 3)
-        .run(0, 1, &mut nodes, &Progress::default())
-        .unwrap();
+    let nodes = delivered(&Bsbm::new(60, 3), Data::default());
     let terms: HashSet<&[u8]> = nodes
         .0
         .values()

@@ -1,6 +1,7 @@
 //! Compares LUBM with data of the original generator, by hashes and counts published with the benchmark's rules. Tests
 //! of large sizes run with `--ignored`.
 
+use crate::{by_workers, delivered};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::lubm::{CLASSES, Lubm, known};
@@ -150,24 +151,10 @@ fn five_universities_have_the_published_counts() {
 #[test]
 fn workers_share_the_universities() {
     let (source, progress) = (Lubm::new(7, 3), Progress::default());
-    let counts: Vec<u64> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..3)
-            .map(|w| {
-                let (source, progress) = (&source, &progress);
-                scope.spawn(move || {
-                    let mut sink = Counting::default();
-                    source.run(w, 3, &mut sink, progress).unwrap();
-                    sink.quads
-                })
-            })
-            .collect();
-        workers.into_iter().map(|w| w.join().unwrap()).collect()
-    });
-    let mut alone = Counting::default();
-    Lubm::new(7, 3)
-        .run(0, 1, &mut alone, &Progress::default())
-        .unwrap();
-    assert_eq!(counts.iter().sum::<u64>(), alone.quads);
+    let counts: Vec<Counting> = by_workers(&source, 3, &progress);
+    let alone = delivered(&Lubm::new(7, 3), Counting::default());
+    let counts = counts.iter().map(|c| c.quads);
+    assert_eq!(counts.sum::<u64>(), alone.quads);
 }
 
 #[test]
@@ -175,10 +162,8 @@ fn workers_share_the_universities() {
 fn raw_counts_up_to_2560_universities_are_as_published() {
     for known in known::all().filter(|k| k.universities <= 2560) {
         let start = Instant::now();
-        let mut sink = Counting::default();
-        Lubm::new(known.universities, 0)
-            .run(0, 1, &mut sink, &Progress::default())
-            .unwrap();
+        let lubm = Lubm::new(known.universities, 0);
+        let sink = delivered(&lubm, Counting::default());
         let rate = sink.quads as f64 / start.elapsed().as_secs_f64() / 1e6;
         println!(
             "LUBM({}): {} statements, {rate:.1} M/s",

@@ -1,5 +1,6 @@
 //! Checks query texts and row counts of LUBM by a naive evaluator and by brute force.
 
+use crate::delivered;
 use jindou_model::term::encode;
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::lubm::{Class, Lubm, known};
@@ -37,10 +38,7 @@ impl QuadSink for Naive {
 
 impl Naive {
     fn generate(universities: u32) -> Self {
-        let mut naive = Self::default();
-        Lubm::new(universities, 0)
-            .run(0, 1, &mut naive, &Progress::default())
-            .unwrap();
+        let mut naive = delivered(&Lubm::new(universities, 0), Self::default());
         naive.triples.sort_unstable();
         naive.triples.dedup();
         for (number, triple) in naive.triples.iter().enumerate() {

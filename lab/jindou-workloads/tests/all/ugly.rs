@@ -1,5 +1,6 @@
 //! Checks that the ugly graph has the properties that its documentation describes, by counting the delivered quads.
 
+use crate::{by_workers, delivered};
 use jindou_model::term::{LANG, NUMERIC_TAGS, TEMPORAL_TAGS, decode};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_parse::write::{TagCase, write_source};
@@ -92,12 +93,11 @@ impl QuadSink for Census {
 
 fn census(quads: u64, seed: u64) -> Census {
     let ugly = Ugly::new(quads, seed);
-    let mut census = Census {
+    let census = Census {
         hub_iri: ugly.hub().to_vec(),
         ..Census::default()
     };
-    ugly.run(0, 1, &mut census, &Progress::default()).unwrap();
-    census
+    delivered(&ugly, census)
 }
 
 fn print(c: &Census) {
@@ -185,23 +185,9 @@ fn tiny_graphs_have_their_size() {
 fn workers_deliver_the_same_graph() {
     let alone = census(50_000, 9);
     let (ugly, progress) = (Ugly::new(50_000, 9), Progress::default());
-    let sums: Vec<u64> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..3)
-            .map(|w| {
-                let (ugly, progress) = (&ugly, &progress);
-                scope.spawn(move || {
-                    let mut census = Census::default();
-                    ugly.run(w, 3, &mut census, progress).unwrap();
-                    census.checksum
-                })
-            })
-            .collect();
-        workers.into_iter().map(|w| w.join().unwrap()).collect()
-    });
-    assert_eq!(
-        sums.iter().fold(0u64, |a, b| a.wrapping_add(*b)),
-        alone.checksum
-    );
+    let all: Vec<Census> = by_workers(&ugly, 3, &progress);
+    let sums = all.iter().map(|census| census.checksum);
+    assert_eq!(sums.fold(0u64, u64::wrapping_add), alone.checksum);
     assert_eq!(progress.done.into_inner(), 50_000);
     assert_ne!(census(50_000, 10).checksum, alone.checksum);
 }
@@ -224,8 +210,7 @@ impl QuadSink for Quads {
 #[test]
 fn an_entity_made_by_itself_is_the_one_in_the_graph() {
     let ugly = Ugly::new(65_536, 4);
-    let mut all = Quads(HashSet::new());
-    ugly.run(0, 1, &mut all, &Progress::default()).unwrap();
+    let all = delivered(&ugly, Quads(HashSet::new()));
     let (mut there, mut links) = (0, 0);
     for entity in 0..ugly.entities() {
         let d = ugly.describe(entity);
@@ -257,10 +242,7 @@ fn text_reads_back_as_the_same_quads() {
         let mut text = vec![];
         let ugly = Ugly::new(30_000, 2);
         assert_eq!(write_source(&ugly, tags, &mut text).unwrap(), 30_000);
-        let mut expected = Terms(vec![]);
-        Ugly::new(30_000, 2)
-            .run(0, 1, &mut expected, &Progress::default())
-            .unwrap();
+        let expected = delivered(&Ugly::new(30_000, 2), Terms(vec![]));
         let read: Vec<String> = oxttl::NQuadsParser::new()
             .for_slice(&text)
             .map(|quad| quad.unwrap().to_string())

@@ -1,5 +1,6 @@
 //! Compares WatDiv's model and templates with their files, and the generated text with other parsers.
 
+use crate::by_workers;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_parse::write::{TagCase, write_batch, write_source};
 use jindou_testing::shared;
@@ -138,23 +139,11 @@ fn any_number_of_workers_delivers_the_same_statements() {
         let source = Watdiv::new(&model, 1, 5).unwrap();
         let progress = Progress::default();
         let mut all = Counts::default();
-        std::thread::scope(|s| {
-            let running: Vec<_> = (0..workers)
-                .map(|w| {
-                    let (source, progress) = (&source, &progress);
-                    s.spawn(move || {
-                        let mut sink = Counts::default();
-                        source.run(w, workers, &mut sink, progress).unwrap();
-                        sink
-                    })
-                })
-                .collect();
-            for worker in running {
-                for (triple, n) in worker.join().unwrap().0 {
-                    *all.0.entry(triple).or_insert(0) += n;
-                }
+        for Counts(some) in by_workers(&source, workers, &progress) {
+            for (triple, n) in some {
+                *all.0.entry(triple).or_insert(0) += n;
             }
-        });
+        }
         let made = u64::from(all.0.values().sum::<u32>());
         assert_eq!(progress.quads.into_inner(), made);
         assert_eq!(Some(progress.done.into_inner()), source.size_hint());

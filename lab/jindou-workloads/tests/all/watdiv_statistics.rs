@@ -6,7 +6,7 @@
 //! freedom. It exceeds [`T`] by chance for one statistic in a million, and there are about a thousand. Statistics that
 //! are counts (quantiles, small sets) may also differ by 1, since their deviation may be 0.
 
-use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
+use jindou_model::{QuadBatch, QuadSink, Result};
 use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use oxrdf::{NamedOrBlankNode, Term};
 use oxttl::NTriplesParser;
@@ -35,12 +35,8 @@ impl Data {
     }
 
     fn generated(scale: u32, seed: u64) -> Self {
-        let mut data = Self::default();
-        Watdiv::new(&WatdivModel::standard(), scale, seed)
-            .unwrap()
-            .run(0, 1, &mut data, &Progress::default())
-            .unwrap();
-        data
+        let source = Watdiv::new(&WatdivModel::standard(), scale, seed).unwrap();
+        crate::delivered(&source, Self::default())
     }
 
     /// The data of the original at scale 10.

@@ -87,6 +87,3 @@ pub(crate) fn collapse(value: &str, out: &mut String) {
 }
 
 pub(crate) use parse::{length, parse};
-
-#[cfg(test)]
-mod tests;

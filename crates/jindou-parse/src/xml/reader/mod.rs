@@ -522,6 +522,3 @@ impl RawEvent {
         Self::Start(tag, binding.unwrap_or(NONE))
     }
 }
-
-#[cfg(test)]
-mod tests;

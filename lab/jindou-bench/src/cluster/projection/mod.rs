@@ -11,11 +11,9 @@ mod trace;
 
 use super::servers::Servers;
 use crate::args::cluster::BenchClusterProjection;
+use crate::measure::temporary_folder;
 use clock::Cores;
-use jindou::{
-    Database, Error, LoadOptions, OpenOptions, PlannedQuery, Progress, Result, Runtime, Sharding,
-};
-use jindou_workloads::lubm::Lubm;
+use jindou::{Database, Error, OpenOptions, PlannedQuery, Result, Runtime, Sharding};
 use jindou_workloads::queries::lubm::query;
 use record::{Recorded, options};
 use schedule::{Cost, Fabric, Machines, alone};
@@ -66,15 +64,10 @@ fn is_light(name: &str) -> bool {
 }
 
 pub fn run(a: &BenchClusterProjection) -> Result<ExitCode> {
-    let folder = match &a.dir {
-        Some(dir) => tempfile::tempdir_in(dir).map_err(|e| Error::io(dir, e))?,
-        None => tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?,
-    };
+    let folder = temporary_folder(a.dir.as_deref())?;
     let cut = |shards: u32| -> Result<PathBuf> {
         let to = folder.path().join(format!("cut-{shards}"));
-        let options = LoadOptions::default().with_sharding(Some(Sharding::new(shards)));
-        let data = Lubm::new(a.universities, 0);
-        Database::load(&to, &data, &options, &Progress::default())?;
+        super::load(&to, a.universities, Some(Sharding::new(shards)))?;
         Ok(to)
     };
     println!(

@@ -1,5 +1,6 @@
 use super::*;
 use jindou::parse::{Format, Sources};
+use jindou::{LoadOptions, Progress};
 use jindou_model::Direction;
 use jindou_plan::Step;
 
