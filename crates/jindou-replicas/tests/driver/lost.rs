@@ -10,6 +10,7 @@ use jindou_testing::{copy_folder, files_below};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -404,7 +405,7 @@ async fn note<'a>(
     }
 }
 
-/// What each server did, by log, objects and harm.
+/// Actions of each server, by log, objects and harm.
 type Table<'a> = BTreeMap<(&'a str, String, Harm), BTreeMap<Start, Seen>>;
 
 /// The name without the log's id epoch.
@@ -588,6 +589,41 @@ async fn what_is_lost_is_written_back_at_the_end() {
         let entry = std::fs::read_to_string(log.join("servers/one")).unwrap();
         assert!(entry.contains("\"newest\":20"), "{entry}");
     }
+}
+
+/// A lost group that is no longer in memory cannot be written back. The servers of a sharded store then merge.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_shards_merge_what_cannot_be_written_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let bucket = Bucket::directory(&log, Limits::default()).unwrap();
+    let mut options = Options::new("one");
+    options.settings = Settings {
+        // Twice as many groups are in memory.
+        span_groups: 4,
+        ..settings()
+    };
+    options.new_log = Some(EPOCH);
+    let (peers, incoming) = NoPeers::connect();
+    let tiny = Tiny {
+        shards: vec![0],
+        ..Tiny::default()
+    };
+    let started = start(tiny.clone(), bucket, peers, incoming, options).await;
+    let (handle, driver) = started.unwrap();
+    let driver = tokio::spawn(driver.run());
+    let server = Server { handle, tiny };
+    for number in 1..=GROUPS {
+        server.update(number).await;
+    }
+    assert_eq!(server.tiny.merges.load(Ordering::SeqCst), 0);
+    for span in std::fs::read_dir(log.join("span")).unwrap() {
+        std::fs::remove_file(span.unwrap().path()).unwrap();
+    }
+    std::fs::remove_file(log.join(Name::Group(3).text(EPOCH))).unwrap();
+    until(|| server.tiny.merges.load(Ordering::SeqCst) > 0).await;
+    server.handle.stop();
+    driver.await.unwrap().unwrap();
 }
 
 /// No new log begins in a folder that has only parts of bases.

@@ -6,7 +6,7 @@ use jindou_replicas::{
     Application, Base, BaseFiles, Blob, Evaluated, Group, Incoming, Local, Report, RequestKey,
 };
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Id epoch of the loaded store.
@@ -24,6 +24,10 @@ pub struct Tiny {
     pub slow: Arc<Mutex<std::time::Duration>>,
     /// While true, reads of a base's file block.
     pub files_wait: Arc<AtomicBool>,
+    /// Shards of the store; it is merged by all servers if there are some.
+    pub shards: Vec<u32>,
+    /// Number of merges by all servers that were asked for.
+    pub merges: Arc<AtomicU64>,
 }
 
 impl Application for Tiny {
@@ -95,6 +99,15 @@ impl Application for Tiny {
 
     fn save(&self, base: &Base, snapshot: &State) -> io::Result<()> {
         *self.folder.0.lock().unwrap() = Some((base.clone(), *snapshot));
+        Ok(())
+    }
+
+    fn shards(&self) -> Vec<u32> {
+        self.shards.clone()
+    }
+
+    fn merge_everywhere(&self) -> io::Result<()> {
+        self.merges.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
