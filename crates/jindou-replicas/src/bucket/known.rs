@@ -14,6 +14,7 @@
 //! belong to another base and must be ignored.
 
 use crate::machine::{Base, KnownKey, RequestKey};
+use bytes::Bytes;
 
 /// Key of the pseudo-request that contains the newer fields.
 const EXTENSION_KEY: RequestKey = RequestKey(u128::MAX);
@@ -68,7 +69,7 @@ pub fn read_known(number: u64, mut bytes: &[u8]) -> Option<Base> {
                 key,
                 fingerprint: 0,
                 number,
-                report: report.into(),
+                report: Bytes::copy_from_slice(report),
             }),
         }
     }

@@ -1,8 +1,9 @@
 //! Inputs and outputs of the machine.
 
-use crate::machine::group::{Blob, Group, Request, RequestKey, ServerName, Writer};
+use crate::machine::group::{Blob, Group, Record, Request, RequestKey, ServerName, Writer};
 use crate::machine::names::Name;
 use crate::machine::settings::Time;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,20 @@ pub struct KnownKey {
     /// Number of the group that contains the request's transaction.
     pub number: u64,
     /// The answer to the request.
-    pub report: Blob,
+    pub report: Bytes,
+}
+
+impl KnownKey {
+    /// The request of a record in the group with this number.
+    #[must_use]
+    pub fn of(record: &Record, number: u64) -> Self {
+        Self {
+            key: record.key,
+            fingerprint: record.fingerprint,
+            number,
+            report: Bytes::from_owner(Arc::clone(&record.report)),
+        }
+    }
 }
 
 /// An input of the machine.

@@ -210,12 +210,7 @@ impl Machine {
         self.out.push(Action::Publish(number));
         for record in &group.records {
             if own || !planted!(self, RequestsForgotten) {
-                let known = KnownKey {
-                    key: record.key,
-                    fingerprint: record.fingerprint,
-                    number,
-                    report: record.report.clone(),
-                };
+                let known = KnownKey::of(record, number);
                 self.keys.remember(known, self.now);
             }
         }

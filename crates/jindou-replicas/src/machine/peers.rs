@@ -179,7 +179,7 @@ impl Machine {
                 let outcome = Outcome::Done {
                     number,
                     fingerprint: known.fingerprint,
-                    report: self.keys.report(known),
+                    report: self.keys.report(known)[..].into(),
                 };
                 self.finish(key, outcome);
             }

@@ -2,9 +2,9 @@
 
 use super::{Machine, Phase, planted};
 use crate::machine::event::{Action, Base, KnownKey};
-use crate::machine::group::{Blob, Group, RequestKey, ServerName};
+use crate::machine::group::{Group, RequestKey, ServerName};
 use crate::machine::settings::Time;
-use jindou_model::Invariant;
+use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -36,52 +36,49 @@ struct ReportPlace {
 /// thousands of allocations of their own would each keep a part of the allocator's memory from other uses.
 #[derive(Debug, Default)]
 struct Reports {
-    blocks: VecDeque<ReportBlock>,
+    /// Blocks to which nothing is added any more, with the number of their reports that were not removed.
+    full: VecDeque<(Bytes, usize)>,
     /// Number of the first of these blocks.
     first: u64,
-}
-
-#[derive(Debug, Default)]
-struct ReportBlock {
-    bytes: Vec<u8>,
-    /// Number of its reports that were not removed.
-    count: usize,
+    /// The block after them, and the number of its reports that were not removed.
+    open: (Vec<u8>, usize),
 }
 
 impl Reports {
     fn add(&mut self, report: &[u8]) -> ReportPlace {
-        let is_full = |block: &ReportBlock| block.bytes.len() + report.len() > REPORT_BLOCK;
-        if self.blocks.back().is_none_or(is_full) {
-            self.blocks.push_back(ReportBlock {
-                bytes: Vec::with_capacity(REPORT_BLOCK.max(report.len())),
-                count: 0,
-            });
+        if self.open.0.len() + report.len() > REPORT_BLOCK && !self.open.0.is_empty() {
+            let (bytes, count) = std::mem::take(&mut self.open);
+            self.full.push_back((bytes.into(), count));
         }
-        let block = self.first + self.blocks.len() as u64 - 1;
-        let last = self.blocks.len() - 1;
-        let to = &mut self.blocks[last];
-        let start = to.bytes.len() as u32;
-        to.bytes.extend_from_slice(report);
-        to.count += 1;
+        let (bytes, count) = &mut self.open;
+        if bytes.is_empty() {
+            bytes.reserve_exact(REPORT_BLOCK.max(report.len()));
+        }
+        let start = bytes.len() as u32;
+        bytes.extend_from_slice(report);
+        *count += 1;
         ReportPlace {
-            block,
+            block: self.first + self.full.len() as u64,
             start,
-            end: to.bytes.len() as u32,
+            end: bytes.len() as u32,
         }
     }
 
-    fn get(&self, at: ReportPlace) -> &[u8] {
-        let block = self.blocks.get((at.block - self.first) as usize);
-        let bytes = block.and_then(|b| b.bytes.get(at.start as usize..at.end as usize));
-        bytes.invariant("a report is in its block until it is removed")
+    fn get(&self, at: ReportPlace) -> Bytes {
+        let range = at.start as usize..at.end as usize;
+        match self.full.get((at.block - self.first) as usize) {
+            Some((bytes, _)) => bytes.slice(range),
+            None => Bytes::copy_from_slice(&self.open.0[range]),
+        }
     }
 
     fn remove(&mut self, at: ReportPlace) {
-        if let Some(block) = self.blocks.get_mut((at.block - self.first) as usize) {
-            block.count -= 1;
+        match self.full.get_mut((at.block - self.first) as usize) {
+            Some((_, count)) => *count -= 1,
+            None => self.open.1 -= 1,
         }
-        while self.blocks.front().is_some_and(|block| block.count == 0) {
-            self.blocks.pop_front();
+        while self.full.front().is_some_and(|(_, count)| *count == 0) {
+            self.full.pop_front();
             self.first += 1;
         }
     }
@@ -113,8 +110,8 @@ impl Keys {
     }
 
     /// The answer to an executed request.
-    pub fn report(&self, known: &Known) -> Blob {
-        self.reports.get(known.report).into()
+    pub fn report(&self, known: &Known) -> Bytes {
+        self.reports.get(known.report)
     }
 
     /// Forgets requests older than `keys_for` plus a quarter, which allows for clocks that run at different speeds.
@@ -285,7 +282,7 @@ mod tests {
             key: RequestKey(key),
             fingerprint: 0,
             number,
-            report: report.into(),
+            report: Bytes::copy_from_slice(report),
         }
     }
 
@@ -299,10 +296,11 @@ mod tests {
             keys.remember(known((n / 2).into(), n, &report(n)), Time(n));
             keys.expire(Time(n), Duration::from_micros(800));
             assert!(keys.known.len() <= 2004 && keys.learned.len() == keys.known.len());
-            let blocks: usize = keys.reports.blocks.iter().map(|b| b.count).sum();
-            assert_eq!(blocks, keys.known.len());
+            let reports = keys.reports.full.iter().map(|(_, count)| count);
+            let reports = reports.sum::<usize>() + keys.reports.open.1;
+            assert_eq!(reports, keys.known.len());
         }
-        assert!(keys.reports.blocks.len() < 20);
+        assert!(keys.reports.full.len() < 20);
         let all = keys.up_to(u64::MAX);
         assert!(
             all.iter()
@@ -310,6 +308,6 @@ mod tests {
         );
         assert_eq!(all.len(), keys.known.len());
         keys.expire(Time(1 << 40), Duration::ZERO);
-        assert!(keys.reports.blocks.is_empty());
+        assert!(keys.reports.full.is_empty() && keys.reports.open.1 == 0);
     }
 }

@@ -479,12 +479,8 @@ async fn requests(
     let first = base.unwrap_or(0).saturating_add(1);
     let each = |group: Group, _| {
         let number = group.number;
-        known.extend(group.records.into_iter().map(|record| KnownKey {
-            key: record.key,
-            fingerprint: record.fingerprint,
-            number,
-            report: record.report,
-        }));
+        let records = group.records.iter();
+        known.extend(records.map(|record| KnownKey::of(record, number)));
         if known.len() > 2 * REQUESTS {
             known.drain(..known.len() - REQUESTS);
         }

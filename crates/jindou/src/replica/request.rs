@@ -315,17 +315,21 @@ enum Answer {
     Failed(Failed),
 }
 
-#[derive(Serialize, Deserialize)]
+/// Remembered for minutes for each update, so without what most updates have not.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Done {
     operations: usize,
     added: u64,
     removed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     graph_was_there: Option<bool>,
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<Skipped>,
-    parse_time: Duration,
-    run_time: Duration,
+    parse_micros: u64,
+    run_micros: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -417,8 +421,8 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
                     elements: skipped.rest.elements,
                 }
             }),
-            parse_time: report.parse_time,
-            run_time: report.run_time,
+            parse_micros: report.parse_time.as_micros() as u64,
+            run_micros: report.run_time.as_micros() as u64,
         }),
         Err(error) => Answer::Failed(match error {
             Error::Syntax { at, message, text } => {
@@ -499,8 +503,8 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
                     report.rest.elements = skipped.elements;
                     report
                 }),
-                parse_time: done.parse_time,
-                run_time: done.run_time,
+                parse_time: Duration::from_micros(done.parse_micros),
+                run_time: Duration::from_micros(done.run_micros),
                 ..UpdateReport::default()
             });
         }
