@@ -2,7 +2,7 @@
 //! upper cases are the same string.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 /// Code points from here on have no case.
@@ -10,8 +10,16 @@ const CASED: u32 = 0x1_f000;
 
 /// All pairs of different characters that are variants of one another, in both orders; sorted.
 static VARIANTS: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+    let all = (0..CASED).filter_map(char::from_u32);
+    let cased = all.filter(|c| !c.to_lowercase().eq([*c]) || !c.to_uppercase().eq([*c]));
+    let with_images = |c: char| {
+        [c].into_iter()
+            .chain(c.to_lowercase())
+            .chain(c.to_uppercase())
+    };
+    let cased: BTreeSet<char> = cased.flat_map(with_images).collect();
     let mut groups: BTreeMap<(bool, Vec<char>), Vec<char>> = BTreeMap::new();
-    for c in (0..CASED).filter_map(char::from_u32) {
+    for c in cased {
         groups
             .entry((false, c.to_lowercase().collect()))
             .or_default()
