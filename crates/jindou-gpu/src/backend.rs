@@ -4,7 +4,7 @@
 //! [`crate::Device`].
 
 use crate::params::{CUT_TILE, STRIP_TILE, TILE};
-use jindou_model::{Error, Result};
+use jindou_model::Result;
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -136,37 +136,25 @@ pub unsafe trait Backend: Send + Sync {
     /// `at` came from [`Self::alloc`] of this backend with these `bytes`, and no later work uses it.
     unsafe fn free(&self, at: u64, bytes: usize);
     /// Size in bytes of the pages that [`Self::map_page`] maps; `None` for a device that cannot map pages.
-    fn page(&self) -> Option<usize> {
-        None
-    }
+    fn page(&self) -> Option<usize>;
     /// Reserves an address range of a whole number of pages, none of which is backed by memory yet.
-    fn reserve(&self, bytes: usize) -> Result<u64> {
-        let _ = bytes;
-        Err(Error::Unsupported("this device maps no pages".into()))
-    }
+    fn reserve(&self, bytes: usize) -> Result<u64>;
     /// Releases a reserved address range.
     ///
     /// # Safety
     /// `at` came from [`Self::reserve`] with these `bytes`, and no page of them is mapped.
-    unsafe fn unreserve(&self, at: u64, bytes: usize) {
-        let _ = (at, bytes);
-    }
+    unsafe fn unreserve(&self, at: u64, bytes: usize);
     /// Backs one page of a reserved range with memory of undefined content. Takes effect at once, not in queue order;
     /// `Error::Limit` if the device's memory is full.
     ///
     /// # Safety
     /// `at` is the beginning of a page of reserved addresses that is not mapped; `bytes` is [`Self::page`].
-    unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
-        let _ = (at, bytes);
-        Err(Error::Unsupported("this device maps no pages".into()))
-    }
+    unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()>;
     /// Unmaps a page and frees its memory, at once and not in queue order.
     ///
     /// # Safety
     /// `at` was mapped with these `bytes`, and all work that uses it is done, unless the device is lost.
-    unsafe fn unmap_page(&self, at: u64, bytes: usize) {
-        let _ = (at, bytes);
-    }
+    unsafe fn unmap_page(&self, at: u64, bytes: usize);
     /// Allocates pinned host memory, between which and the device copies run at full speed: at least one byte, aligned
     /// to 256 bytes.
     fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>>;

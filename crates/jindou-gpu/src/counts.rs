@@ -214,17 +214,7 @@ impl ProgramRun<'_, '_, '_> {
                 self.counts.saw(step, n);
                 self.counts.overflowed |= n > most;
             }
-            let n = n.min(most);
-            match of {
-                CountUse::Total(_) => {}
-                CountUse::Received(step) => self.queue.rows_of(step, n, 0),
-                CountUse::Made(step) => self.queue.rows_of(step, 0, n),
-                CountUse::Bytes(launch, read, written) => {
-                    let n = n as f64;
-                    self.queue.add_bytes_to(launch, n * read, n * written);
-                }
-                CountUse::Result => self.rows += n,
-            }
+            self.use_count(of, n.min(most));
         }
         if self.counts.overflowed {
             return Err(Error::Internal("more rows than expected".into()));
@@ -336,19 +326,20 @@ impl ProgramRun<'_, '_, '_> {
     fn when_known(&mut self, table: &DeviceTable, of: CountUse) {
         match table.count {
             Some(count) => self.counts.pending.push((count, u64::from(table.rows), of)),
-            None => {
-                let n = u64::from(table.rows);
-                match of {
-                    CountUse::Received(step) => self.queue.rows_of(step, n, 0),
-                    CountUse::Made(step) => self.queue.rows_of(step, 0, n),
-                    CountUse::Bytes(launch, read, written) => {
-                        let n = n as f64;
-                        self.queue.add_bytes_to(launch, n * read, n * written);
-                    }
-                    CountUse::Result => self.rows += n,
-                    CountUse::Total(_) => {}
-                }
+            None => self.use_count(of, u64::from(table.rows)),
+        }
+    }
+
+    fn use_count(&mut self, of: CountUse, n: u64) {
+        match of {
+            CountUse::Total(_) => {}
+            CountUse::Received(step) => self.queue.rows_of(step, n, 0),
+            CountUse::Made(step) => self.queue.rows_of(step, 0, n),
+            CountUse::Bytes(launch, read, written) => {
+                let n = n as f64;
+                self.queue.add_bytes_to(launch, n * read, n * written);
             }
+            CountUse::Result => self.rows += n,
         }
     }
 

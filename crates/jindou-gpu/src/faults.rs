@@ -1,4 +1,5 @@
-//! Fault injection: a device that fails at a chosen call, to reproduce rare driver failures in tests.
+//! Fault injection: a device that fails at a chosen call, to reproduce rare driver failures in tests. It can also have
+//! small pages, so that little data has many of them: the pages of a GPU have 2 MiB.
 
 use crate::backend::{Backend, Kernel, Mark};
 use jindou_model::sync;
@@ -26,7 +27,7 @@ impl DeviceFault {
     pub const ALL: [Self; 4] = [Self::Error, Self::OutOfMemory, Self::Lost, Self::Hang];
 }
 
-/// A device with one planned fault.
+/// A device with at most one planned fault.
 pub struct DeviceFaults {
     inner: Arc<dyn Backend>,
     fault: DeviceFault,
@@ -36,6 +37,9 @@ pub struct DeviceFaults {
     hung: AtomicBool,
     lost: OnceLock<String>,
     patience: Duration,
+    /// Size in bytes of simulated pages; `None` for those of `inner`. Reserved addresses are then memory from the start,
+    /// and unmapping a page overwrites it.
+    page: Option<usize>,
     /// Memory and marks that their owners released after the loss. On a real device the context would have freed them;
     /// here they are released on drop.
     orphans: Mutex<Vec<Orphan>>,
@@ -66,6 +70,7 @@ impl DeviceFaults {
             hung: AtomicBool::new(false),
             lost: OnceLock::new(),
             patience: Duration::from_millis(20),
+            page: None,
             orphans: Mutex::default(),
         }
     }
@@ -74,6 +79,14 @@ impl DeviceFaults {
     #[must_use]
     pub fn patient(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Returns the device with simulated pages of this many bytes, and its own time limit again.
+    #[must_use]
+    pub fn with_page(mut self, bytes: usize) -> Self {
+        self.page = Some(bytes);
+        self.patience = self.inner.patience();
         self
     }
 
@@ -117,6 +130,42 @@ impl DeviceFaults {
     fn orphan(&self, o: Orphan) {
         sync::lock(&self.orphans).push(o);
     }
+
+    /// Unmaps a page of `inner`, or overwrites a simulated one.
+    ///
+    /// # Safety
+    /// As [`Backend::unmap_page`].
+    unsafe fn unmap(&self, at: u64, bytes: usize) {
+        if self.page.is_none() {
+            // SAFETY: guaranteed by the caller.
+            return unsafe { self.inner.unmap_page(at, bytes) };
+        }
+        // Work that wrongly still reads the page will find zeros. This waits, so that the zeros cannot overwrite a copy
+        // on the second queue that follows when the page is mapped again.
+        // SAFETY: memory of `inner`, which no work uses.
+        let Ok(mark) = unsafe { self.inner.zero(at, bytes) }.and_then(|()| self.inner.mark())
+        else {
+            return;
+        };
+        while matches!(self.inner.reached(&mark), Ok(false)) {
+            std::thread::yield_now();
+        }
+        self.inner.unmark(mark);
+    }
+
+    /// Releases addresses of `inner`, or the memory that stands for them.
+    ///
+    /// # Safety
+    /// As [`Backend::unreserve`].
+    unsafe fn release(&self, at: u64, bytes: usize) {
+        // SAFETY: reserved in `reserve`, and no work uses the pages after they were unmapped.
+        unsafe {
+            match self.page {
+                Some(_) => self.inner.free(at, bytes),
+                None => self.inner.unreserve(at, bytes),
+            }
+        }
+    }
 }
 
 impl Drop for DeviceFaults {
@@ -129,9 +178,9 @@ impl Drop for DeviceFaults {
                 // SAFETY: as above.
                 Orphan::Host(at, bytes) => unsafe { self.inner.free_host(at, bytes) },
                 // SAFETY: as above.
-                Orphan::Page(at, bytes) => unsafe { self.inner.unmap_page(at, bytes) },
+                Orphan::Page(at, bytes) => unsafe { self.unmap(at, bytes) },
                 // SAFETY: as above; its pages were unmapped before it.
-                Orphan::Addresses(at, bytes) => unsafe { self.inner.unreserve(at, bytes) },
+                Orphan::Addresses(at, bytes) => unsafe { self.release(at, bytes) },
                 Orphan::Mark(mark) => self.inner.unmark(mark),
             }
         }
@@ -139,7 +188,8 @@ impl Drop for DeviceFaults {
 }
 
 // SAFETY: all memory is `inner`'s, which fulfils the contract. Memory released after the loss stays allocated until
-// this is dropped.
+// this is dropped. With simulated pages, reserved addresses are memory of `inner` until they are released, and so is
+// each of their pages.
 unsafe impl Backend for DeviceFaults {
     fn name(&self) -> String {
         self.inner.name()
@@ -168,12 +218,15 @@ unsafe impl Backend for DeviceFaults {
     }
 
     fn page(&self) -> Option<usize> {
-        self.inner.page()
+        self.page.or_else(|| self.inner.page())
     }
 
     fn reserve(&self, bytes: usize) -> Result<u64> {
         self.call("reserve addresses")?;
-        self.inner.reserve(bytes)
+        match self.page {
+            Some(_) => self.inner.alloc(bytes),
+            None => self.inner.reserve(bytes),
+        }
     }
 
     unsafe fn unreserve(&self, at: u64, bytes: usize) {
@@ -181,11 +234,14 @@ unsafe impl Backend for DeviceFaults {
             return self.orphan(Orphan::Addresses(at, bytes));
         }
         // SAFETY: guaranteed by the caller.
-        unsafe { self.inner.unreserve(at, bytes) };
+        unsafe { self.release(at, bytes) };
     }
 
     unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
         self.call("map a page")?;
+        if self.page.is_some() {
+            return Ok(());
+        }
         // SAFETY: guaranteed by the caller.
         unsafe { self.inner.map_page(at, bytes) }
     }
@@ -195,7 +251,7 @@ unsafe impl Backend for DeviceFaults {
             return self.orphan(Orphan::Page(at, bytes));
         }
         // SAFETY: guaranteed by the caller.
-        unsafe { self.inner.unmap_page(at, bytes) };
+        unsafe { self.unmap(at, bytes) };
     }
 
     fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>> {
@@ -294,9 +350,13 @@ unsafe impl Backend for DeviceFaults {
 
     fn lose(&self, why: &str) {
         let _ = self.lost.set(why.to_owned());
+        // Other work on the device must not wait for it, either.
+        if self.page.is_some() {
+            self.inner.lose(why);
+        }
     }
 
     fn failure(&self) -> Option<String> {
-        self.lost.get().cloned()
+        self.lost.get().cloned().or_else(|| self.inner.failure())
     }
 }

@@ -45,12 +45,6 @@ pub struct LazyGpu {
     host: MemoryBudget,
 }
 
-impl Default for LazyGpu {
-    fn default() -> Self {
-        Self::numbered(0)
-    }
-}
-
 impl LazyGpu {
     /// The GPU with this number, from 0.
     #[must_use]

@@ -34,39 +34,89 @@ pub const BINS: u32 = 1 << BIN_BITS;
 /// Stands for "no page" and for "no rank".
 pub const NO_KEY: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-pub struct Run {
-    pub start: u32,
-    pub end: u32,
-    pub base: u32,
+/// Declares the structs, in the notation of `params.cuh`.
+macro_rules! params {
+    ($($(#[$attribute:meta])* $name:ident { $($kind:tt $($field:ident),+;)+ })+) => {$(
+        #[derive(Clone, Copy, Debug, Pod, Zeroable)]
+        $(#[$attribute])*
+        #[repr(C)]
+        pub struct $name {
+            $($(pub $field: $kind),+),+
+        }
+    )+};
 }
 
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SegmentHead {
-    pub table: u64,
-    pub keys: u64,
-    pub offsets: u64,
-    pub neighbours: u64,
-    pub dirty: u64,
-    pub overlay_keys: u64,
-    pub overlay_starts: u64,
-    pub kind: u32,
-    pub table_len: u32,
-    pub first: u32,
-    pub shift: u32,
-    pub key_count: u32,
-    pub edges: u32,
-    pub dirty_mask: u32,
-    pub overlay_len: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SegmentParams {
-    pub head: SegmentHead,
-    pub runs: [Run; MAX_RUNS],
+params! {
+    #[derive(Default)]
+    Run { u32 start, end, base; }
+    SegmentHead {
+        u64 table, keys, offsets, neighbours, dirty, overlay_keys, overlay_starts;
+        u32 kind, table_len, first, shift, key_count, edges, dirty_mask, overlay_len;
+    }
+    SegmentParams { SegmentHead head; [Run; MAX_RUNS] runs; }
+    CatalogParams { u64 heads, terms; u32 count, pad; }
+    #[derive(PartialEq, Eq)]
+    OperandParams { u64 column; u32 constant, pad; }
+    Within { u64 table; u32 count, pad, start, end; }
+    Clip { u32 start, end, lists, pad; }
+    ColumnsParams { u32 count, pad; [u64; MAX_COLUMNS] from, to; }
+    Compact { u32 rows, pad; u64 count, counter; ColumnsParams columns; }
+    Bits { u64 words; u32 dense, first_tail, tail, pad; }
+    RanksParams { u64 pages, ranks, tail_bits; u32 page_count, start, end, first_tail, tail, pad; }
+    StartIntervalsParams { u64 intervals, before, out, begin; u32 count, rows; }
+    StartKeysParams { SegmentParams segment; u64 out; u32 begin, rows, first_block, blocks; }
+    RestrictParams { Compact compact; OperandParams operand; Within within; }
+    SameParams { Compact compact; OperandParams left, right; u32 negate, pad; }
+    CheckParams { Compact compact; SegmentParams segment; OperandParams anchor, other; }
+    CheckAnyParams { Compact compact; CatalogParams catalog; OperandParams anchor, predicate, other; }
+    ExpandOneParams { Compact compact; SegmentParams segment; OperandParams anchor; Within within; u64 out; }
+    MeasureParams {
+        u32 rows, lists; SegmentParams segment; OperandParams anchor; u64 starts, prefix, total, state, ticket, count;
+    }
+    MeasureAnyParams {
+        u32 rows, pad; CatalogParams catalog; OperandParams anchor, predicate;
+        u64 lists, prefix, total, state, ticket, count;
+    }
+    ListRange { u64 neighbours, starts, lengths; u32 start, length; }
+    MeasureManyParams {
+        u32 rows, lists; u64 prefix, total, state, ticket, count; Clip clip; [OperandParams; MAX_LISTS] anchors;
+        [ListRange; MAX_LISTS] ranges; [SegmentParams; MAX_LISTS] segments;
+    }
+    ExpandParams {
+        ColumnsParams columns; u64 prefix, bounds, starts, neighbours, out, counter, count, total, begin, end, room;
+        u32 rows, lists; Within within; [ListRange; MAX_LISTS] ranges;
+    }
+    ExpandAnyParams {
+        ColumnsParams columns; u64 prefix, bounds, lists, out, count, total, begin, end, room; u32 rows, pad;
+    }
+    CompareParams { Compact compact; OperandParams operand; RanksParams ranks; }
+    MarkParams { Bits bits; OperandParams operand; u64 prefix; u32 rows, pad; }
+    TestParams { Compact compact; Bits bits; OperandParams operand; u32 want, by_row, first, pad; }
+    DistinctParams { Compact compact; Bits bits; OperandParams operand; }
+    GatherParams { ColumnsParams columns; u64 index; u32 rows, pad; }
+    ChecksumParams { u64 sum, count; u32 rows, width; [u64; MAX_COLUMNS] columns; }
+    GroupColumnParams { OperandParams operand; u32 first, dense, first_tail, tail; }
+    TestedParams { [u64; MAX_TESTED] columns; u32 count, pad; }
+    GroupAddParams {
+        [GroupColumnParams; MAX_GROUP] by; TestedParams tested; u64 prefix, counts, missed; u32 rows, columns;
+    }
+    GroupBestParams {
+        [GroupColumnParams; MAX_GROUP] by; TestedParams tested; u64 prefix; RanksParams ranks; OperandParams value;
+        u64 least, most, unranked; u32 rows, columns;
+    }
+    GroupEndsParams { u64 least, most, numbers, first, last; u32 rows, pad; }
+    GroupSlotsParams { OperandParams left, right; TestedParams tested; u64 keys, out, full; u32 rows, log_slots; }
+    GroupRowsParams { u64 counts, counter, number, low, high; u32 begin, rows; }
+    GroupKeysParams { u64 keys, slots, left, right; u32 rows, pad; }
+    GroupIdsParams {
+        [GroupColumnParams; MAX_GROUP] by; u64 numbers; [u64; MAX_GROUP] out; [u64; MAX_TESTED] tested;
+        u32 rows, columns, tests, pad;
+    }
+    SortState { u32 threshold, prefix, wanted, pad; [u32; BINS as usize] bins; }
+    SortKeysParams { RanksParams ranks; OperandParams operand; u64 out; u32 rows, last, descending, pad; }
+    SortBinsParams { u64 keys, state; u32 rows, shift; }
+    SortPickParams { u64 state; u32 last, most; }
+    SortKeepParams { Compact compact; u64 keys, state; }
 }
 
 impl std::ops::Deref for SegmentParams {
@@ -81,23 +131,6 @@ impl std::ops::DerefMut for SegmentParams {
     fn deref_mut(&mut self) -> &mut SegmentHead {
         &mut self.head
     }
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct CatalogParams {
-    pub heads: u64,
-    pub terms: u64,
-    pub count: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct OperandParams {
-    pub column: u64,
-    pub constant: u32,
-    pub pad: u32,
 }
 
 impl OperandParams {
@@ -120,440 +153,4 @@ impl OperandParams {
             pad: 0,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct Within {
-    pub table: u64,
-    pub count: u32,
-    pub pad: u32,
-    pub start: u32,
-    pub end: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct Clip {
-    pub start: u32,
-    pub end: u32,
-    pub lists: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct ColumnsParams {
-    pub count: u32,
-    pub pad: u32,
-    pub from: [u64; MAX_COLUMNS],
-    pub to: [u64; MAX_COLUMNS],
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct Compact {
-    pub rows: u32,
-    pub pad: u32,
-    pub count: u64,
-    pub counter: u64,
-    pub columns: ColumnsParams,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct Bits {
-    pub words: u64,
-    pub dense: u32,
-    pub first_tail: u32,
-    pub tail: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct RanksParams {
-    pub pages: u64,
-    pub ranks: u64,
-    pub tail_bits: u64,
-    pub page_count: u32,
-    pub start: u32,
-    pub end: u32,
-    pub first_tail: u32,
-    pub tail: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct StartIntervalsParams {
-    pub intervals: u64,
-    pub before: u64,
-    pub out: u64,
-    pub begin: u64,
-    pub count: u32,
-    pub rows: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct StartKeysParams {
-    pub segment: SegmentParams,
-    pub out: u64,
-    pub begin: u32,
-    pub rows: u32,
-    pub first_block: u32,
-    pub blocks: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct RestrictParams {
-    pub compact: Compact,
-    pub operand: OperandParams,
-    pub within: Within,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SameParams {
-    pub compact: Compact,
-    pub left: OperandParams,
-    pub right: OperandParams,
-    pub negate: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct CheckParams {
-    pub compact: Compact,
-    pub segment: SegmentParams,
-    pub anchor: OperandParams,
-    pub other: OperandParams,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct CheckAnyParams {
-    pub compact: Compact,
-    pub catalog: CatalogParams,
-    pub anchor: OperandParams,
-    pub predicate: OperandParams,
-    pub other: OperandParams,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct ExpandOneParams {
-    pub compact: Compact,
-    pub segment: SegmentParams,
-    pub anchor: OperandParams,
-    pub within: Within,
-    pub out: u64,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct MeasureParams {
-    pub rows: u32,
-    pub lists: u32,
-    pub segment: SegmentParams,
-    pub anchor: OperandParams,
-    pub starts: u64,
-    pub prefix: u64,
-    pub total: u64,
-    pub state: u64,
-    pub ticket: u64,
-    pub count: u64,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct MeasureAnyParams {
-    pub rows: u32,
-    pub pad: u32,
-    pub catalog: CatalogParams,
-    pub anchor: OperandParams,
-    pub predicate: OperandParams,
-    pub lists: u64,
-    pub prefix: u64,
-    pub total: u64,
-    pub state: u64,
-    pub ticket: u64,
-    pub count: u64,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct ListRange {
-    pub neighbours: u64,
-    pub starts: u64,
-    pub lengths: u64,
-    pub start: u32,
-    pub length: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct MeasureManyParams {
-    pub rows: u32,
-    pub lists: u32,
-    pub prefix: u64,
-    pub total: u64,
-    pub state: u64,
-    pub ticket: u64,
-    pub count: u64,
-    pub clip: Clip,
-    pub anchors: [OperandParams; MAX_LISTS],
-    pub ranges: [ListRange; MAX_LISTS],
-    pub segments: [SegmentParams; MAX_LISTS],
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct ExpandParams {
-    pub columns: ColumnsParams,
-    pub prefix: u64,
-    pub bounds: u64,
-    pub starts: u64,
-    pub neighbours: u64,
-    pub out: u64,
-    pub counter: u64,
-    pub count: u64,
-    pub total: u64,
-    pub begin: u64,
-    pub end: u64,
-    pub room: u64,
-    pub rows: u32,
-    pub lists: u32,
-    pub within: Within,
-    pub ranges: [ListRange; MAX_LISTS],
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct ExpandAnyParams {
-    pub columns: ColumnsParams,
-    pub prefix: u64,
-    pub bounds: u64,
-    pub lists: u64,
-    pub out: u64,
-    pub count: u64,
-    pub total: u64,
-    pub begin: u64,
-    pub end: u64,
-    pub room: u64,
-    pub rows: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct CompareParams {
-    pub compact: Compact,
-    pub operand: OperandParams,
-    pub ranks: RanksParams,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct MarkParams {
-    pub bits: Bits,
-    pub operand: OperandParams,
-    pub prefix: u64,
-    pub rows: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct TestParams {
-    pub compact: Compact,
-    pub bits: Bits,
-    pub operand: OperandParams,
-    pub want: u32,
-    pub by_row: u32,
-    pub first: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct DistinctParams {
-    pub compact: Compact,
-    pub bits: Bits,
-    pub operand: OperandParams,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GatherParams {
-    pub columns: ColumnsParams,
-    pub index: u64,
-    pub rows: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct ChecksumParams {
-    pub sum: u64,
-    pub count: u64,
-    pub rows: u32,
-    pub width: u32,
-    pub columns: [u64; MAX_COLUMNS],
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupColumnParams {
-    pub operand: OperandParams,
-    pub first: u32,
-    pub dense: u32,
-    pub first_tail: u32,
-    pub tail: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct TestedParams {
-    pub columns: [u64; MAX_TESTED],
-    pub count: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupAddParams {
-    pub by: [GroupColumnParams; MAX_GROUP],
-    pub tested: TestedParams,
-    pub prefix: u64,
-    pub counts: u64,
-    pub missed: u64,
-    pub rows: u32,
-    pub columns: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupBestParams {
-    pub by: [GroupColumnParams; MAX_GROUP],
-    pub tested: TestedParams,
-    pub prefix: u64,
-    pub ranks: RanksParams,
-    pub value: OperandParams,
-    pub least: u64,
-    pub most: u64,
-    pub unranked: u64,
-    pub rows: u32,
-    pub columns: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupEndsParams {
-    pub least: u64,
-    pub most: u64,
-    pub numbers: u64,
-    pub first: u64,
-    pub last: u64,
-    pub rows: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupSlotsParams {
-    pub left: OperandParams,
-    pub right: OperandParams,
-    pub tested: TestedParams,
-    pub keys: u64,
-    pub out: u64,
-    pub full: u64,
-    pub rows: u32,
-    pub log_slots: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupRowsParams {
-    pub counts: u64,
-    pub counter: u64,
-    pub number: u64,
-    pub low: u64,
-    pub high: u64,
-    pub begin: u32,
-    pub rows: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupKeysParams {
-    pub keys: u64,
-    pub slots: u64,
-    pub left: u64,
-    pub right: u64,
-    pub rows: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct GroupIdsParams {
-    pub by: [GroupColumnParams; MAX_GROUP],
-    pub numbers: u64,
-    pub out: [u64; MAX_GROUP],
-    pub tested: [u64; MAX_TESTED],
-    pub rows: u32,
-    pub columns: u32,
-    pub tests: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SortState {
-    pub threshold: u32,
-    pub prefix: u32,
-    pub wanted: u32,
-    pub pad: u32,
-    pub bins: [u32; BINS as usize],
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SortKeysParams {
-    pub ranks: RanksParams,
-    pub operand: OperandParams,
-    pub out: u64,
-    pub rows: u32,
-    pub last: u32,
-    pub descending: u32,
-    pub pad: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SortBinsParams {
-    pub keys: u64,
-    pub state: u64,
-    pub rows: u32,
-    pub shift: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SortPickParams {
-    pub state: u64,
-    pub last: u32,
-    pub most: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct SortKeepParams {
-    pub compact: Compact,
-    pub keys: u64,
-    pub state: u64,
 }

@@ -1,10 +1,11 @@
 //! Ranges of ids that contain all values of a variable, derived from a plan. They bound the size of tables that are
 //! indexed by id.
 
+use super::scope_of;
 use crate::resident::alone;
 use jindou_dictionary::NO_RANK;
 use jindou_graph::Graph;
-use jindou_graph::segment::{GraphScope, KeyFinder};
+use jindou_graph::segment::KeyFinder;
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{EdgeList, GraphRef, IdFilter, Operator, Slot, StartSource, Step, StepKind};
 
@@ -118,11 +119,12 @@ fn of_source(source: &StartSource, snapshot: &dyn Graph) -> Option<Hull> {
 
 /// A range that contains all neighbours of a segment, which are the keys of the opposite direction.
 fn of_far_end(list: &EdgeList, snapshot: &dyn Graph) -> Option<Hull> {
-    let back = match list.direction {
-        Direction::Out => Direction::In,
-        Direction::In => Direction::Out,
-    };
-    of_keys(list.predicate, back, &list.graph, snapshot)
+    of_keys(
+        list.predicate,
+        list.direction.reverse(),
+        &list.graph,
+        snapshot,
+    )
 }
 
 /// The range of a segment's keys.
@@ -132,11 +134,7 @@ fn of_keys(
     graph: &GraphRef,
     snapshot: &dyn Graph,
 ) -> Option<Hull> {
-    let scope = match graph {
-        GraphRef::Default => GraphScope::Default,
-        GraphRef::Union => GraphScope::Union,
-        _ => return None,
-    };
+    let scope = scope_of(graph).ok()?;
     let view = snapshot.edges(predicate, direction);
     let segment = alone(&view, scope).ok()?;
     let mut hull = match segment.finder {

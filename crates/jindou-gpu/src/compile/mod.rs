@@ -12,7 +12,7 @@ mod tree;
 
 use crate::cache::SegmentCache;
 use crate::device::Device;
-use crate::pages::{PagedSegment, Pager, Paging};
+use crate::pages::{PagedSegment, Pager, Paging, RunningPlan};
 use crate::params::{self, MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, alone};
 use jindou_graph::Graph;
@@ -53,7 +53,8 @@ struct StepCompiler<'a> {
     sets: Vec<params::Bits>,
 }
 
-fn scope_of(graph: &GraphRef) -> Result<GraphScope<'_>> {
+/// The part of a store that a step over these graphs reads; `Unsupported` if the device cannot.
+pub(crate) fn scope_of(graph: &GraphRef) -> Result<GraphScope<'_>> {
     match graph {
         GraphRef::Default => Ok(GraphScope::Default),
         GraphRef::Union => Ok(GraphScope::Union),
@@ -62,6 +63,53 @@ fn scope_of(graph: &GraphRef) -> Result<GraphScope<'_>> {
 }
 
 impl<'a> StepCompiler<'a> {
+    fn new(
+        (device, cache): (&'a Arc<Device>, &'a SegmentCache),
+        pager: Option<&'a Pager>,
+        snapshot: &'a dyn Graph,
+    ) -> Self {
+        Self {
+            device,
+            cache,
+            snapshot,
+            pager,
+            segments: Vec::new(),
+            first: None,
+            bound: Vec::new(),
+            maybe: Vec::new(),
+            sets: Vec::new(),
+        }
+    }
+
+    /// The program of these steps, which ends early if `stopped` says why. `running` is what [`Pager::begin`] returned.
+    fn program(
+        mut self,
+        steps: Vec<DeviceStep<'a>>,
+        covered: usize,
+        stopped: Option<Error>,
+        running: Option<RunningPlan<'a>>,
+    ) -> StepProgram<'a> {
+        self.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
+        self.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
+        let paging = self.pager.zip(running).map(|(pager, running)| Paging {
+            pager,
+            snapshot: self.snapshot,
+            steps: steps.iter().map(pages_of).collect(),
+            _running: running,
+        });
+        StepProgram {
+            steps,
+            segment_bytes: self.segments.iter().map(|s| s.bytes()).sum(),
+            covered,
+            stopped,
+            is_short: false,
+            paging,
+            sets: self.sets,
+            slice: StepProgram::ALL,
+            groups: None,
+        }
+    }
+
     /// The segment of a predicate. Uploads it unless there is a pager, which then only reserves its addresses.
     fn segment(
         &mut self,
@@ -375,17 +423,7 @@ pub(crate) fn compile<'a>(
     keep_tested: bool,
 ) -> Result<StepProgram<'a>> {
     let running = pager.map(Pager::begin).transpose()?;
-    let mut c = StepCompiler {
-        device,
-        cache,
-        snapshot,
-        pager,
-        segments: Vec::new(),
-        first: None,
-        bound: Vec::new(),
-        maybe: Vec::new(),
-        sets: Vec::new(),
-    };
+    let mut c = StepCompiler::new((device, cache), pager, snapshot);
     let (mut steps, mut covered, mut stopped, mut is_short) = (Vec::new(), 0, None, false);
     for (number, s) in plan.iter().enumerate() {
         let before = steps.len();
@@ -413,24 +451,9 @@ pub(crate) fn compile<'a>(
             "a plan that does not begin with a start".into(),
         ));
     }
-    c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
-    c.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
-    let segment_bytes = c.segments.iter().map(|s| s.bytes()).sum();
-    let paging = pager.zip(running).map(|(pager, running)| Paging {
-        pager,
-        snapshot,
-        steps: steps.iter().map(pages_of).collect(),
-        _running: running,
-    });
+    let program = c.program(steps, covered, stopped, running);
     Ok(StepProgram {
-        steps,
-        segment_bytes,
-        covered,
-        stopped,
         is_short,
-        paging,
-        sets: Vec::new(),
-        slice: StepProgram::ALL,
-        groups: None,
+        ..program
     })
 }

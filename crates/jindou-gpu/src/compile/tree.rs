@@ -16,11 +16,11 @@
 
 use super::{
     CompiledStep, DeviceStep, DeviceTop, DeviceWithin, GroupPlan, StepCompiler, StepProgram,
-    StepWork, conditions, may_follow, pages_of,
+    StepWork, conditions, may_follow,
 };
 use crate::cache::SegmentCache;
 use crate::device::Device;
-use crate::pages::{Pager, Paging};
+use crate::pages::Pager;
 use crate::params::{self, MAX_COLUMNS};
 use crate::ranks::tail_of;
 use jindou_engine::Top;
@@ -429,17 +429,7 @@ pub(crate) fn compile_tree<'a>(
         return Err(unsupported("operators above the patterns"));
     }
     let running = pager.map(Pager::begin).transpose()?;
-    let mut c = StepCompiler {
-        device,
-        cache,
-        snapshot,
-        pager,
-        segments: Vec::new(),
-        first: None,
-        bound: Vec::new(),
-        maybe: Vec::new(),
-        sets: Vec::new(),
-    };
+    let mut c = StepCompiler::new((device, cache), pager, snapshot);
     let (mut steps, mut groups) = (Vec::new(), None);
     let made = c
         .operator(op, None, 0, &mut steps)
@@ -466,23 +456,11 @@ pub(crate) fn compile_tree<'a>(
             "more than {MAX_COLUMNS} variables on the GPU"
         )));
     }
-    c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
-    c.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
+    let is_short = stopped.is_some();
     let program = StepProgram {
-        segment_bytes: c.segments.iter().map(|s| s.bytes()).sum(),
-        covered: usize::from(stopped.is_none()),
-        is_short: stopped.is_some(),
-        stopped,
-        paging: pager.zip(running).map(|(pager, running)| Paging {
-            pager,
-            snapshot,
-            steps: steps.iter().map(pages_of).collect(),
-            _running: running,
-        }),
-        sets: c.sets,
-        slice: StepProgram::ALL,
+        is_short,
         groups,
-        steps,
+        ..c.program(steps, usize::from(!is_short), stopped, running)
     };
     let output = program.groups.as_ref().map_or(output, GroupPlan::output);
     Ok((program, output))

@@ -97,11 +97,7 @@ fn is_lengths(step: &Step) -> bool {
 }
 
 fn scope_of(graph: &GraphRef) -> Option<GraphScope<'_>> {
-    match graph {
-        GraphRef::Default => Some(GraphScope::Default),
-        GraphRef::Union => Some(GraphScope::Union),
-        _ => None,
-    }
+    compile::scope_of(graph).ok()
 }
 
 impl WorkEstimate {

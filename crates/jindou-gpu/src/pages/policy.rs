@@ -256,10 +256,8 @@ mod tests {
                     .map(|s| s.iter().map(|x| x % sizes.len() as u32).collect())
                     .collect();
                 for at in 0..steps.len() {
-                    let mut wanted: Vec<(Block, u64)> = steps[at]
-                        .iter()
-                        .flat_map(|&s| (0..sizes[s as usize]).map(move |number| (Block { segment: s, number }, 1)))
-                        .collect();
+                    let blocks = steps[at].iter().flat_map(|&s| all(s, sizes[s as usize]));
+                    let mut wanted: Vec<(Block, u64)> = blocks.collect();
                     wanted.sort_unstable();
                     wanted.dedup();
                     let next = |s: u32| steps[at + 1..].iter().position(|w| w.contains(&s));
@@ -279,14 +277,17 @@ mod tests {
         }
     }
 
+    /// The first `n` blocks of a segment, of one page each.
+    fn all(segment: u32, n: u32) -> Vec<(Block, u64)> {
+        let numbers = 0..n;
+        numbers
+            .map(|number| (Block { segment, number }, 1))
+            .collect()
+    }
+
     #[test]
     fn what_comes_early_takes_no_room_that_is_needed_before() {
         let mut p = Policy::new(4);
-        let all = |segment: u32, n: u32| -> Vec<(Block, u64)> {
-            (0..n)
-                .map(|number| (Block { segment, number }, 1))
-                .collect()
-        };
         let none = |_: u32| None;
         // The current step reads segment 0; segment 1 was read before.
         p.want(&all(1, 2), &none).unwrap();
@@ -316,11 +317,6 @@ mod tests {
     #[test]
     fn what_no_step_wants_goes_first_then_what_the_farthest_wants() {
         let mut p = Policy::new(4);
-        let all = |segment: u32, n: u32| -> Vec<(Block, u64)> {
-            (0..n)
-                .map(|number| (Block { segment, number }, 1))
-                .collect()
-        };
         let none = |_: u32| None;
         for segment in 0..4 {
             assert_eq!(p.want(&all(segment, 1), &none).unwrap().gone, vec![]);

@@ -240,15 +240,12 @@ impl Checker {
             rows,
             |r| list(r).contains(&others[r]),
             bytes,
-            |c, compact, bytes| {
-                let p = params::CheckAnyParams {
-                    compact,
-                    catalog,
-                    anchor,
-                    predicate,
-                    other,
-                };
-                c.launch(Kernel::CheckAny, u64::from(rows), &p, bytes)
+            |compact| params::CheckAnyParams {
+                compact,
+                catalog,
+                anchor,
+                predicate,
+                other,
             },
         )
     }

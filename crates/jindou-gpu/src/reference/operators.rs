@@ -109,21 +109,13 @@ impl Checker {
                 tail,
                 pad: 0,
             };
-            self.compacts(
-                Kernel::Compare,
-                &carried,
-                rows,
-                keep,
-                bytes,
-                |c, compact, bytes| {
-                    let p = params::CompareParams {
-                        compact,
-                        operand,
-                        ranks,
-                    };
-                    c.launch(Kernel::Compare, u64::from(rows), &p, bytes)
-                },
-            )?;
+            self.compacts(Kernel::Compare, &carried, rows, keep, bytes, |compact| {
+                params::CompareParams {
+                    compact,
+                    operand,
+                    ranks,
+                }
+            })?;
         }
         Ok(())
     }
@@ -186,25 +178,17 @@ impl Checker {
                 };
             let carried = self.carried(vec![ids.clone()], u64::from(rows))?;
             let operand = OperandParams::column(carried.at(0));
-            self.compacts(
-                Kernel::Test,
-                &carried,
-                rows,
-                keep,
-                bytes,
-                |c, compact, bytes| {
-                    let p = params::TestParams {
-                        compact,
-                        bits,
-                        operand,
-                        want,
-                        by_row: u32::from(first.is_some()),
-                        first: first.unwrap_or(0),
-                        pad: 0,
-                    };
-                    c.launch(Kernel::Test, u64::from(rows), &p, bytes)
-                },
-            )?;
+            self.compacts(Kernel::Test, &carried, rows, keep, bytes, |compact| {
+                params::TestParams {
+                    compact,
+                    bits,
+                    operand,
+                    want,
+                    by_row: u32::from(first.is_some()),
+                    first: first.unwrap_or(0),
+                    pad: 0,
+                }
+            })?;
         }
         Ok(())
     }
@@ -237,13 +221,10 @@ impl Checker {
                 rows,
                 |i| kept[i],
                 bytes,
-                |c, compact, bytes| {
-                    let p = params::DistinctParams {
-                        compact,
-                        bits,
-                        operand,
-                    };
-                    c.launch(Kernel::Distinct, u64::from(rows), &p, bytes)
+                |compact| params::DistinctParams {
+                    compact,
+                    bits,
+                    operand,
                 },
             )?;
             let mut after = words;

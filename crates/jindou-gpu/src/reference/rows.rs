@@ -159,14 +159,14 @@ impl Checker {
     }
 
     /// Runs a kernel that filters rows, and compares the result with the rows for which `keep` is true.
-    pub(super) fn compacts(
+    pub(super) fn compacts<P: bytemuck::NoUninit>(
         &mut self,
         kernel: Kernel,
         carried: &Carried,
         rows: u32,
         keep: impl Fn(usize) -> bool,
         test_bytes: u64,
-        launch: impl FnOnce(&mut Self, Compact, u64) -> Result<()>,
+        params: impl FnOnce(Compact) -> P,
     ) -> Result<()> {
         let counter = self.zeros(4)?;
         let kept: Vec<usize> = (0..rows as usize).filter(|&i| keep(i)).collect();
@@ -179,7 +179,7 @@ impl Checker {
             columns: carried.columns(),
         };
         let bytes = test_bytes + 8 * (kept.len() * carried.from.len()) as u64;
-        launch(self, compact, bytes)?;
+        self.launch(kernel, u64::from(rows), &params(compact), bytes)?;
         let n = counter.read::<u32>(1)?[0] as usize;
         if n != kept.len() {
             return Err(wrong(format!(
@@ -218,13 +218,10 @@ impl Checker {
                 rows,
                 keep,
                 4 * u64::from(rows),
-                |c, compact, bytes| {
-                    let p = params::RestrictParams {
-                        compact,
-                        operand,
-                        within,
-                    };
-                    c.launch(Kernel::Restrict, u64::from(rows), &p, bytes)
+                |compact| params::RestrictParams {
+                    compact,
+                    operand,
+                    within,
                 },
             )?;
         }
@@ -243,27 +240,15 @@ impl Checker {
                 OperandParams::constant,
             );
             let bytes = if constant.is_some() { 4 } else { 8 } * u64::from(rows);
-            self.compacts(
-                Kernel::Same,
-                &carried,
-                rows,
-                keep,
-                bytes,
-                |c, compact, bytes| {
-                    c.launch(
-                        Kernel::Same,
-                        u64::from(rows),
-                        &params::SameParams {
-                            compact,
-                            left,
-                            right,
-                            negate: u32::from(negate),
-                            pad: 0,
-                        },
-                        bytes,
-                    )
-                },
-            )?;
+            self.compacts(Kernel::Same, &carried, rows, keep, bytes, |compact| {
+                params::SameParams {
+                    compact,
+                    left,
+                    right,
+                    negate: u32::from(negate),
+                    pad: 0,
+                }
+            })?;
         }
         Ok(())
     }
@@ -307,22 +292,14 @@ impl Checker {
                 );
                 let other = OperandParams::column(carried.at(1));
                 let keep = |i: usize| m.list(anchors[i]).contains(&others[i]);
-                self.compacts(
-                    Kernel::Check,
-                    &carried,
-                    rows,
-                    keep,
-                    bytes,
-                    |c, compact, bytes| {
-                        let p = params::CheckParams {
-                            compact,
-                            segment: segment.params,
-                            anchor,
-                            other,
-                        };
-                        c.launch(Kernel::Check, u64::from(rows), &p, bytes)
-                    },
-                )?;
+                self.compacts(Kernel::Check, &carried, rows, keep, bytes, |compact| {
+                    params::CheckParams {
+                        compact,
+                        segment: segment.params,
+                        anchor,
+                        other,
+                    }
+                })?;
             }
         }
         Ok(())

@@ -148,13 +148,10 @@ impl Checker {
                 rows,
                 |i| keys[i] == NO_KEY || keys[i] <= threshold,
                 4 * u64::from(rows),
-                |c, compact, bytes| {
-                    let p = params::SortKeepParams {
-                        compact,
-                        keys: keys_of,
-                        state: state_at.at(),
-                    };
-                    c.launch(Kernel::SortKeep, u64::from(rows), &p, bytes)
+                |compact| params::SortKeepParams {
+                    compact,
+                    keys: keys_of,
+                    state: state_at.at(),
                 },
             )?;
         }

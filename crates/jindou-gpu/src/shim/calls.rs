@@ -6,6 +6,10 @@ use crate::backend::{Backend, Kernel, Mark};
 use jindou_model::{Error, Resource, Result};
 use std::ptr::NonNull;
 
+fn full() -> Error {
+    Error::limit(Resource::Device, "the device's memory is full")
+}
+
 // SAFETY: memory of both kinds comes from the process's allocator, with the layout's size (at least one byte) and
 // alignment, and is freed only when the caller releases it.
 unsafe impl Backend for Shim {
@@ -24,18 +28,12 @@ unsafe impl Backend for Shim {
         state.traffic.allocations += 1;
         let used = state.held.device + layout.size() as u64;
         if used > self.limit() {
-            return Err(Error::limit(
-                Resource::Device,
-                "the device's memory is full",
-            ));
+            return Err(full());
         }
         // SAFETY: the layout's size is not 0.
         let at = unsafe { std::alloc::alloc(layout) };
         if at.is_null() {
-            return Err(Error::limit(
-                Resource::Device,
-                "the device's memory is full",
-            ));
+            return Err(full());
         }
         // Filled with garbage, so that a read of memory that was not written to becomes visible.
         // SAFETY: just allocated with this size.
@@ -87,10 +85,7 @@ unsafe impl Backend for Shim {
         state.traffic.pages += 1;
         let used = state.held.device + bytes as u64;
         if used > self.limit() {
-            return Err(Error::limit(
-                Resource::Device,
-                "the device's memory is full",
-            ));
+            return Err(full());
         }
         // Filled with garbage, so that a read of memory that was not written to becomes visible.
         // SAFETY: the address is reserved, so it is memory of this process.

@@ -1,6 +1,7 @@
 //! GROUP BY: counts rows by combination of ids. If few combinations are possible, each has a counter of its own;
 //! otherwise hash tables assign counters to those that occur.
 
+use super::operators::too_small;
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory};
 use crate::compile::{
@@ -10,7 +11,7 @@ use crate::counts::TotalUse;
 use crate::params::{self, GroupColumnParams, OperandParams, TILE, TestedParams};
 use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
-use jindou_model::{Error, Resource, Result};
+use jindou_model::{Error, Result};
 use jindou_plan::{Operand, Slot};
 
 /// Smallest and largest number of slots of a hash table, as powers of two.
@@ -359,13 +360,7 @@ impl ProgramRun<'_, '_, '_> {
                     Err(StepStop::Error(e)) => return Err(e),
                     Err(StepStop::TooLarge) if part > TILE => part = (part / 2).max(TILE),
                     Err(StepStop::TooLarge) => {
-                        return Err(Error::limit(
-                            Resource::Device,
-                            format!(
-                                "the GPU's memory for tables is too small for this query ({} KiB left)",
-                                self.memory.left() >> 10
-                            ),
-                        ));
+                        return Err(too_small(self.memory.left()));
                     }
                 }
             };

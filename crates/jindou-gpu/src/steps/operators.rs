@@ -40,7 +40,8 @@ fn part<'p>(steps: &'p [DeviceStep<'_>], begin: usize) -> Result<ApplyWork<'p>> 
     }
 }
 
-fn too_small(left: u64) -> Error {
+/// The error of a query for whose tables the `left` bytes of memory do not suffice.
+pub(super) fn too_small(left: u64) -> Error {
     Error::limit(
         Resource::Device,
         format!(

@@ -1,12 +1,13 @@
 //! Execution of expansions: produces the outputs of measured lists in strips.
 
 use super::MeasuredExpansion;
+use super::operators::too_small;
 use crate::backend::Kernel;
 use crate::compile::DeviceStep;
 use crate::params::{self, STRIP_TILE};
 use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
-use jindou_model::{Error, Resource, Result};
+use jindou_model::Result;
 use jindou_plan::Slot;
 
 impl MeasuredExpansion {
@@ -79,15 +80,7 @@ impl ProgramRun<'_, '_, '_> {
             let next = match next {
                 Ok(n) => n,
                 Err(StepStop::Error(e)) => return Err(e),
-                Err(StepStop::TooLarge) => {
-                    return Err(Error::limit(
-                        Resource::Device,
-                        format!(
-                            "the GPU's memory for tables is too small for this query ({} KiB left)",
-                            self.memory.left() >> 10
-                        ),
-                    ));
-                }
+                Err(StepStop::TooLarge) => return Err(too_small(self.memory.left())),
             };
             self.made(k, &next);
             self.cuts += u64::from(begin > 0);

@@ -3,80 +3,29 @@
 
 mod random;
 
-use crate::common::{TestDevice, device, edited, ring};
-use jindou_engine::{
-    CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, OperatorTask, QueryTerms,
-    execute_streaming,
+use crate::common::{
+    TestDevice, answer, demanded, device, limited, logging, native, rather, ring, shim, sorted,
 };
+use jindou_engine::{ExecOptions, Executor, ExecutorChoice, OperatorTask};
 use jindou_gpu::reference::XorShift;
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{GpuExecutor, GpuOptions, ReduceOptions, ResultUse};
-use jindou_model::{Error, VertexId};
-use jindou_plan::{Operator, Plan, PlanOptions, parse, plan};
+use jindou_gpu::{GpuExecutor, ReduceOptions};
+use jindou_plan::{Operator, Plan};
 use jindou_store::Snapshot;
 use random::{query, store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
-
-fn planned(snapshot: &Snapshot, text: &str) -> Plan {
-    plan(&parse(text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
-}
-
-/// The rows as terms, sorted.
-fn terms_of(rows: &CollectSink, terms: &QueryTerms, snapshot: &Snapshot) -> Vec<Vec<String>> {
-    let term = |&id: &u32| {
-        let mut bytes = vec![];
-        let known = id == 0
-            || terms.term(VertexId(id), &mut bytes)
-            || snapshot.term(VertexId(id), &mut bytes);
-        assert!(known, "unknown id {id}");
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    let mut out: Vec<Vec<String>> = rows.rows().map(|r| r.iter().map(term).collect()).collect();
-    out.sort_unstable();
-    out
-}
 
 fn here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<String>> {
-    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-    execute_streaming(plan, snapshot, &ExecOptions::default(), &terms, &mut rows).unwrap();
-    terms_of(&rows, &terms, snapshot)
+    sorted(answer(plan, snapshot, &ExecutorChoice::Here).0)
 }
 
 /// The rows that the engine returns if the device must run what it supports, and whether the topmost operator ran
 /// there.
 fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
-    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-    let executor = ExecutorChoice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>);
-    let options = ExecOptions::default();
-    let execution = Execution {
-        plan,
-        snapshot,
-        options: &options,
-        terms: &terms,
-        executor: &executor,
-    };
-    let ran = execution.stream(&mut rows).unwrap();
+    let (rows, ran) = answer(plan, snapshot, &demanded(gpu));
     let whole = ran.profile.nodes.first().is_some_and(|n| n.there.is_some());
-    (terms_of(&rows, &terms, snapshot), whole)
-}
-
-/// As `there`, except that the CPU takes over if the device has too little memory. The flag is true if the device ran
-/// everything that it was asked to run.
-fn rather(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
-    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-    let executor = ExecutorChoice::Rather(Arc::clone(gpu) as Arc<dyn Executor>);
-    let options = ExecOptions::default();
-    let execution = Execution {
-        plan,
-        snapshot,
-        options: &options,
-        terms: &terms,
-        executor: &executor,
-    };
-    let ran = execution.stream(&mut rows).unwrap();
-    (terms_of(&rows, &terms, snapshot), ran.why_here.is_none())
+    (sorted(rows), whole)
 }
 
 /// True if `rows` is contained in `all`, as multisets.
@@ -139,7 +88,7 @@ fn compare(cases: u32, first: u32) -> Tally {
         let gpu = reduced(gpu);
         for _ in 0..4 {
             let (text, limit) = query(r);
-            let all = planned(&snapshot, &text);
+            let all = native(&snapshot, &text);
             let want = here(&all, &snapshot);
             if limit.is_none() {
                 asked.push((text.clone(), want.clone()));
@@ -154,7 +103,7 @@ fn compare(cases: u32, first: u32) -> Tally {
                 }
                 Some((limit, offset)) => {
                     let some = format!("{text} LIMIT {limit} OFFSET {offset}");
-                    let some = planned(&snapshot, &some);
+                    let some = native(&snapshot, &some);
                     let (rows, whole) = there(&gpu, &some, &snapshot);
                     let left = (want.len() as u64).saturating_sub(offset);
                     let case = format!("{case} LIMIT {limit} OFFSET {offset}");
@@ -188,14 +137,13 @@ fn compare(cases: u32, first: u32) -> Tally {
         for share in [1.0, 0.5, 0.2] {
             let device = TestDevice::open(options);
             let memory = (footprint as f64 * share) as u64;
-            let gpu = GpuExecutor::limited(device.backend, memory, Duration::from_secs(600));
-            let gpu = reduced(gpu);
+            let gpu = reduced(limited(device.backend, memory));
             for (text, want) in &asked {
-                let plan = planned(&snapshot, text);
-                let (rows, ran) = rather(&gpu, &plan, &snapshot);
-                assert_eq!(rows, *want, "case {case} in {memory} bytes: {text}");
+                // The CPU takes over if the device has too little memory.
+                let (rows, ran) = answer(&native(&snapshot, text), &snapshot, &rather(&gpu));
+                assert_eq!(sorted(rows), *want, "case {case} in {memory} bytes: {text}");
                 tally.capped += 1;
-                tally.capped_there += u32::from(ran);
+                tally.capped_there += u32::from(ran.why_here.is_none());
             }
         }
     }
@@ -221,10 +169,6 @@ fn twenty_thousand_random_operators_give_the_rows_of_the_cpu() {
     assert!(compare(cases, 1_000).whole > 2 * cases);
 }
 
-fn ringed(text: &str, snapshot: &Snapshot) -> Plan {
-    planned(snapshot, &format!("PREFIX : <http://e/> {text}"))
-}
-
 /// The value of a COUNT.
 fn counted(rows: &[Vec<String>]) -> u64 {
     assert_eq!((rows.len(), rows[0].len()), (1, 1));
@@ -237,62 +181,29 @@ fn counted(rows: &[Vec<String>]) -> u64 {
 #[test]
 fn only_reduced_rows_leave_the_device() {
     let (_folder, snapshot) = ring(600, 4);
-    let counter = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+    let counter = shim(ShimOptions::default());
     let gpu = Arc::new(GpuExecutor::new(counter.clone()));
-    let paths = 600 * 16;
-    for (text, rows, columns) in [
-        (
-            "SELECT (COUNT(DISTINCT ?c) AS ?n) { ?a :p ?b . ?b :p ?c }",
-            0,
-            0,
-        ),
-        ("SELECT (COUNT(?c) AS ?n) { ?a :p ?b . ?b :p ?c }", 0, 0),
-        (
-            "SELECT (COUNT(*) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c } }",
-            0,
-            0,
-        ),
-        (
-            "SELECT (COUNT(?b) AS ?n) { ?a :p ?b FILTER EXISTS { ?b :q ?c . ?c :v ?v FILTER(?v > 9) } }",
-            0,
-            0,
-        ),
-        (
-            "SELECT (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v < 50) }",
-            0,
-            0,
-        ),
-        ("SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }", 600, 1),
-        ("SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } LIMIT 10", 10, 3),
-        (
-            "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } LIMIT 7 OFFSET 5",
-            7,
-            3,
-        ),
-        (
-            "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } OFFSET 9590",
-            paths - 9590,
-            3,
-        ),
-        ("SELECT ?a { ?a :p ?b } LIMIT 0", 0, 0),
-        (
-            "SELECT ?a ?b { ?a :p ?b FILTER EXISTS { ?b :v ?v FILTER(?v = 7) } }",
-            4,
-            2,
-        ),
-        (
-            "SELECT ?a ?b { ?a :p ?b FILTER NOT EXISTS { ?b :v ?v FILTER(?v > 1) } }",
-            8,
-            2,
-        ),
-        (
-            "SELECT ?a ?b { ?a :p ?b MINUS { ?b :v ?v FILTER(?v > 1) } }",
-            8,
-            2,
-        ),
-        ("ASK { ?a :p ?b . ?b :p ?c . ?c :q ?d }", 0, 0),
+    // The number of rows and of columns that leave, and the query. There are 9,600 paths of two edges.
+    for line in [
+        "0 0 SELECT (COUNT(DISTINCT ?c) AS ?n) { ?a :p ?b . ?b :p ?c }",
+        "0 0 SELECT (COUNT(?c) AS ?n) { ?a :p ?b . ?b :p ?c }",
+        "0 0 SELECT (COUNT(*) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c } }",
+        "0 0 SELECT (COUNT(?b) AS ?n) { ?a :p ?b FILTER EXISTS { ?b :q ?c . ?c :v ?v FILTER(?v > 9) } }",
+        "0 0 SELECT (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v < 50) }",
+        "600 1 SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }",
+        "10 3 SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } LIMIT 10",
+        "7 3 SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } LIMIT 7 OFFSET 5",
+        "10 3 SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c } OFFSET 9590",
+        "0 0 SELECT ?a { ?a :p ?b } LIMIT 0",
+        "4 2 SELECT ?a ?b { ?a :p ?b FILTER EXISTS { ?b :v ?v FILTER(?v = 7) } }",
+        "8 2 SELECT ?a ?b { ?a :p ?b FILTER NOT EXISTS { ?b :v ?v FILTER(?v > 1) } }",
+        "8 2 SELECT ?a ?b { ?a :p ?b MINUS { ?b :v ?v FILTER(?v > 1) } }",
+        "0 0 ASK { ?a :p ?b . ?b :p ?c . ?c :q ?d }",
     ] {
-        let plan = ringed(text, &snapshot);
+        let (rows, line) = line.split_once(' ').unwrap();
+        let (columns, text) = line.split_once(' ').unwrap();
+        let (rows, columns): (usize, usize) = (rows.parse().unwrap(), columns.parse().unwrap());
+        let plan = native(&snapshot, text);
         let want = here(&plan, &snapshot);
         let _ = there(&gpu, &plan, &snapshot);
         let _ = counter.take_traffic();
@@ -322,19 +233,15 @@ fn only_reduced_rows_leave_the_device() {
 #[test]
 fn a_limit_makes_few_rows() {
     let (_folder, snapshot) = ring(1000, 1);
-    let options = ShimOptions {
-        log: true,
-        ..ShimOptions::default()
-    };
-    let shim = Arc::new(Shim::open(options).unwrap());
+    let shim = logging();
     let gpu = Arc::new(GpuExecutor::new(shim.clone()));
-    let plan = ringed("SELECT ?a ?b { ?a :q ?x . ?b :q ?y } LIMIT 100", &snapshot);
+    let plan = native(&snapshot, "SELECT ?a ?b { ?a :q ?x . ?b :q ?y } LIMIT 100");
     assert!(matches!(plan.root, Operator::Slice(_)));
     let (rows, whole) = there(&gpu, &plan, &snapshot);
     assert!(whole && rows.len() == 100);
     let written = |shim: &Shim| -> u64 { shim.take_log().iter().map(|(_, c)| c.written).sum() };
     let few = written(&shim);
-    let plan = ringed("SELECT ?a ?b { ?a :q ?x . ?b :q ?y }", &snapshot);
+    let plan = native(&snapshot, "SELECT ?a ?b { ?a :q ?x . ?b :q ?y }");
     let (rows, _) = there(&gpu, &plan, &snapshot);
     let all = written(&shim);
     assert_eq!(rows.len(), 1_000_000);
@@ -344,110 +251,27 @@ fn a_limit_makes_few_rows() {
     );
 }
 
-/// Operators in ever less memory, down to the least in which they run: the CPU's rows or a refusal.
-#[test]
-fn operators_agree_with_the_cpu_however_little_memory_there_is() {
-    let (_folder, base) = ring(400, 4);
-    let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
-    let (mut ran, mut refused, mut cuts) = (0, 0, 0);
-    let options = ShimOptions {
-        page: 64 << 10,
-        ..ShimOptions::default()
-    };
-    for (text, snapshot) in [
-        "SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v >= 10 && ?v < 350) }",
-        "SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }",
-        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c FILTER EXISTS { ?c :p ?a } }",
-        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c FILTER NOT EXISTS { ?c :p ?d . ?d :q ?a } }",
-        "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c MINUS { ?c :v ?v FILTER(?v < 200) } }",
-        "SELECT ?a ?b ?c ?d { ?a :p ?b . ?b :q ?c OPTIONAL { ?c :p ?d . ?d :v ?v FILTER(?v > 30) } }",
-    ]
-    .iter()
-    .flat_map(|t| [(t, &base), (t, &patched)])
-    {
-        let plan = ringed(text, snapshot);
-        let want = here(&plan, snapshot);
-        let mut at = |device: &TestDevice, memory: u64| -> Option<u64> {
-            let gpu = GpuExecutor::limited(
-                Arc::clone(&device.backend),
-                memory,
-                Duration::from_secs(600),
-            );
-            let mut rows = CollectSink::default();
-            let mut sink = |columns: &[&[u32]], n: usize| {
-                jindou_engine::Sink::batch(&mut rows, columns, n)
-            };
-            let output = ResultUse::Rows(&mut sink);
-            let done = gpu.execute(&plan, snapshot, output, &GpuOptions::default());
-            let peak = device.reserved();
-            assert!(peak <= memory, "{peak} bytes of {memory}");
-            drop(gpu);
-            device.holds_nothing(text);
-            match done {
-                Ok(r) => {
-                    let rows = terms_of(&rows, &QueryTerms::new(), snapshot);
-                    assert_eq!(rows, want, "{text} in {memory} bytes");
-                    cuts += r.profile.cuts;
-                    Some(peak)
-                }
-                Err(Error::Unsupported(_) | Error::Limit(_)) => None,
-                Err(e) => panic!("{text} in {memory} bytes: {e}"),
-            }
-        };
-        let footprint = at(&TestDevice::on_shim(options), 1 << 30);
-        let footprint = footprint.unwrap_or_else(|| panic!("{text} is refused"));
-        for part in [1.0, 0.8, 0.5, 0.2] {
-            let device = TestDevice::open(options);
-            match at(&device, (footprint as f64 * part / 0.9) as u64) {
-                Some(_) => ran += 1,
-                None => refused += 1,
-            }
-        }
-        let (mut no, mut yes) = (0, footprint * 10 / 9 + 1);
-        while yes - no > (yes / 30).max(16) {
-            let middle = no + (yes - no) / 2;
-            match at(&TestDevice::open(options), middle) {
-                Some(_) => yes = middle,
-                None => no = middle,
-            }
-        }
-        println!("{text}: {footprint} bytes, at least {yes}");
-    }
-    println!("{ran} ran, {refused} refused, {cuts} cuts");
-    assert!(ran >= 24 && cuts > 20, "{ran} ran, {cuts} cuts");
-}
-
 /// If the device cannot run a part of a plan, it runs the others.
 #[test]
 fn what_is_above_and_below_is_shared_out() {
     let (_folder, snapshot) = ring(60, 3);
     let gpu = Arc::new(GpuExecutor::new(device(0)));
     let options = ExecOptions::default();
-    for (text, runs) in [
-        (
-            "SELECT ?b (COUNT(?c) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c } } GROUP BY ?b",
-            true,
-        ),
+    for (number, text) in [
+        "SELECT ?b (COUNT(?c) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c } } GROUP BY ?b",
+        "SELECT DISTINCT ?b { ?a :p ?b }",
         // The device runs what is below an ORDER BY or GROUP_CONCAT, but neither of these.
-        (
-            "SELECT ?b (GROUP_CONCAT(?v) AS ?n) { ?a :p ?b . ?b :v ?v } GROUP BY ?b",
-            false,
-        ),
-        (
-            "SELECT ?a ?v { ?a :p ?b . ?b :v ?v FILTER NOT EXISTS { ?b :q ?a } } ORDER BY ?v ?a LIMIT 5",
-            false,
-        ),
-        (
-            "SELECT DISTINCT ?a ?b { ?a :p ?b FILTER EXISTS { ?b :q ?c } }",
-            false,
-        ),
-        (
-            "SELECT ?a { ?a :v ?v FILTER(STRLEN(STR(?v)) = 1) FILTER EXISTS { ?a :p ?b } }",
-            false,
-        ),
-        ("SELECT DISTINCT ?b { ?a :p ?b }", true),
-    ] {
-        let plan = ringed(text, &snapshot);
+        "SELECT ?b (GROUP_CONCAT(?v) AS ?n) { ?a :p ?b . ?b :v ?v } GROUP BY ?b",
+        "SELECT ?a ?v { ?a :p ?b . ?b :v ?v FILTER NOT EXISTS { ?b :q ?a } } ORDER BY ?v ?a LIMIT 5",
+        "SELECT DISTINCT ?a ?b { ?a :p ?b FILTER EXISTS { ?b :q ?c } }",
+        "SELECT ?a { ?a :v ?v FILTER(STRLEN(STR(?v)) = 1) FILTER EXISTS { ?a :p ?b } }",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // The device runs the first two as a whole.
+        let runs = number < 2;
+        let plan = native(&snapshot, text);
         let task = OperatorTask {
             op: &plan.root,
             most: None,

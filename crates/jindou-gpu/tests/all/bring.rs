@@ -1,7 +1,8 @@
 //! Large uploads through the pinned ring: the device receives every byte, whichever thread fills a piece, and the ring
 //! is pinned only once.
 
-use crate::common::{native, ring, rows_here, rows_on};
+use crate::common::{holds_nothing, native, ring, rows_here, rows_on, shim};
+use jindou_gpu::reference::XorShift;
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Device, DeviceBuffer, GpuExecutor, GpuOptions, RingOptions};
 use jindou_model::MemoryBudget;
@@ -18,30 +19,23 @@ fn options(threads: usize) -> RingOptions {
     }
 }
 
-fn shim(delay: bool) -> Arc<Shim> {
-    let options = ShimOptions {
+fn late(delay: bool) -> Arc<Shim> {
+    shim(ShimOptions {
         delay,
         page: 1024,
         ..ShimOptions::default()
-    };
-    Arc::new(Shim::open(options).unwrap())
+    })
 }
 
 fn content(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut x = seed | 1;
-    let mut next = || {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        x as u8
-    };
-    (0..bytes).map(|_| next()).collect()
+    let mut r = XorShift::new(seed);
+    (0..bytes).map(|_| r.bits() as u8).collect()
 }
 
 #[test]
 fn any_number_of_threads_uploads_the_same_bytes() {
     for (threads, delay) in [(1, false), (2, true), (4, false), (7, true)] {
-        let shim = shim(delay);
+        let shim = late(delay);
         let device = Device::with_ring(shim.clone(), u64::MAX, options(threads));
         for bytes in [
             1,
@@ -60,15 +54,14 @@ fn any_number_of_threads_uploads_the_same_bytes() {
             );
         }
         drop(device);
-        let held = shim.holdings();
-        assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+        holds_nothing(&shim, "afterwards");
     }
 }
 
 /// Several queries upload at the same time through one ring.
 #[test]
 fn uploads_at_the_same_time_share_the_ring() {
-    let shim = shim(true);
+    let shim = late(true);
     let device = Device::with_ring(shim.clone(), u64::MAX, options(3));
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
@@ -83,13 +76,12 @@ fn uploads_at_the_same_time_share_the_ring() {
         }
     });
     drop(device);
-    let held = shim.holdings();
-    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+    holds_nothing(&shim, "afterwards");
 }
 
 #[test]
 fn the_ring_is_pinned_once_charged_and_no_larger_than_it_may_be() {
-    let shim = shim(false);
+    let shim = late(false);
     let ring = options(3);
     let budget = ring.budget.clone();
     let device = Device::with_ring(shim.clone(), u64::MAX, ring);
@@ -116,7 +108,7 @@ fn the_ring_is_pinned_once_charged_and_no_larger_than_it_may_be() {
 #[test]
 fn a_small_budget_makes_a_small_ring_or_none() {
     for (limit, pieces) in [(2 * PIECE + 100, 2), (PIECE - 1, 0)] {
-        let shim = shim(false);
+        let shim = late(false);
         let ring = RingOptions {
             budget: MemoryBudget::new(limit as u64),
             ..options(4)
@@ -147,7 +139,7 @@ fn plans_read_segments_that_threads_brought() {
         (90 << 10, 2),
         (88 << 10, 3),
     ] {
-        let shim = shim(true);
+        let shim = late(true);
         let device = Device::with_ring(shim.clone(), memory, options(threads));
         let gpu = GpuExecutor::on(device, Duration::from_secs(60));
         for text in [
@@ -169,8 +161,7 @@ fn plans_read_segments_that_threads_brought() {
             paged += traffic.pages;
         }
         drop(gpu);
-        let held = shim.holdings();
-        assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+        holds_nothing(&shim, "afterwards");
     }
     println!("{ran} runs, {paged} pages");
     assert!(ran >= 6 && paged > 0);

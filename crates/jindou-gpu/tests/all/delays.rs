@@ -1,7 +1,7 @@
 //! Queries on a device that does queued work as late as possible, so that code that lacks a wait reads memory before it
 //! was written.
 
-use crate::common::{edited, native, ring, rows_here, rows_on};
+use crate::common::{edited, holds_nothing, native, ring, rows_here, rows_on, shim};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{GpuExecutor, GpuOptions};
 use std::sync::Arc;
@@ -18,12 +18,11 @@ const QUERIES: [&str; 8] = [
 ];
 
 fn late(delay: bool, unwaited: u64) -> Arc<Shim> {
-    let options = ShimOptions {
+    shim(ShimOptions {
         delay,
         unwaited,
         ..ShimOptions::default()
-    };
-    Arc::new(Shim::open(options).unwrap())
+    })
 }
 
 #[test]
@@ -48,8 +47,7 @@ fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
         }
     }
     drop(gpu);
-    let held = shim.holdings();
-    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+    holds_nothing(&shim, "afterwards");
 }
 
 /// Removes each wait of a query in turn, and checks that this is noticed if the device delays its work; otherwise it

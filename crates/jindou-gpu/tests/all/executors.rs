@@ -1,14 +1,13 @@
 //! The executor interface: the first steps of a plan run on the device, and the CPU runs the rest of the plan over
 //! their rows.
 
-use crate::common::{device, ring};
+use crate::common::{device, ids_of, native, ring, rows_here, sorted, streamed};
 use jindou_engine::{
-    CollectSink, ExecOptions, Executor, QueryTerms, Task, columns_after, execute_on,
-    execute_streaming,
+    CollectSink, ExecOptions, Executor, ExecutorChoice, QueryTerms, Task, columns_after, execute_on,
 };
 use jindou_gpu::GpuExecutor;
 use jindou_model::{CancelToken, Error, VertexId};
-use jindou_plan::{Exploration, Operator, Plan, PlanOptions, Step, parse, plan};
+use jindou_plan::{Exploration, Operator, Plan, Step};
 use jindou_store::Snapshot;
 
 const QUERIES: [&str; 5] = [
@@ -19,27 +18,12 @@ const QUERIES: [&str; 5] = [
     "SELECT ?a ?c WHERE { ?a :p ?b . ?b :q ?c FILTER(?c != :n3 && ?c != ?b) }",
 ];
 
-fn native(snapshot: &Snapshot, text: &str) -> Plan {
-    let text = format!("PREFIX : <http://e/> {text}");
-    plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
-}
-
 fn task<'a>(snapshot: &'a Snapshot, steps: &'a [Step], options: &'a ExecOptions) -> Task<'a> {
     Task {
         snapshot,
         steps,
         options,
     }
-}
-
-/// The rows with columns in the plan's order, sorted.
-fn sorted(rows: &CollectSink, order: &[usize]) -> Vec<Vec<u32>> {
-    let mut out: Vec<Vec<u32>> = rows
-        .rows()
-        .map(|r| order.iter().map(|&c| r[c]).collect())
-        .collect();
-    out.sort_unstable();
-    out
 }
 
 /// A plan that consists of the first steps of another plan and returns all of their columns.
@@ -68,8 +52,7 @@ fn any_first_steps_give_the_cpus_rows() {
         );
         for n in 1..=steps.len() {
             let here = first_steps(&plan, n);
-            let (terms, mut want) = (QueryTerms::new(), CollectSink::default());
-            execute_streaming(&here, &snapshot, &options, &terms, &mut want).unwrap();
+            let want = rows_here(&here, &snapshot);
             let (mut rows, mut profile) = (CollectSink::default(), Vec::new());
             let slots = gpu
                 .stream(
@@ -80,10 +63,8 @@ fn any_first_steps_give_the_cpus_rows() {
                 .unwrap();
             assert_eq!(slots, here.output, "{text}, {n} steps");
             assert_eq!(profile.len(), n);
-            let all: Vec<usize> = (0..slots.len()).collect();
-            let want = sorted(&want, &all);
             assert!(!want.is_empty(), "{text}, {n} steps");
-            assert_eq!(sorted(&rows, &all), want, "{text}, {n} steps");
+            assert_eq!(sorted(ids_of(&rows)), want, "{text}, {n} steps");
         }
     }
     assert_eq!(options.memory.used(), 0);
@@ -100,37 +81,17 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         profile: true,
         ..ExecOptions::default()
     };
-    for (text, ordered, all_there) in [
-        (
-            "SELECT (COUNT(*) AS ?n) WHERE { ?a :p ?b . ?b :q ?c }",
-            false,
-            true,
-        ),
-        (
-            "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :q ?c }",
-            false,
-            true,
-        ),
-        (
-            "SELECT ?b ?v WHERE { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?b LIMIT 7",
-            true,
-            true,
-        ),
-        (
-            "SELECT ?a ?x WHERE { ?a :p ?b . ?b ?x ?c . ?c :v ?v FILTER(?v != 40) }",
-            false,
-            false,
-        ),
-        (
-            "SELECT ?a WHERE { ?a :p ?b . ?b :v ?v FILTER(STRLEN(STR(?v)) = 1) . ?b :q ?c }",
-            false,
-            false,
-        ),
-        ("ASK { ?a :p ?b . ?b :p ?c . ?a :p ?c }", false, true),
+    for text in [
+        "SELECT (COUNT(*) AS ?n) WHERE { ?a :p ?b . ?b :q ?c }",
+        "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :q ?c }",
+        "SELECT ?b ?v WHERE { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?b LIMIT 7",
+        "SELECT ?a ?x WHERE { ?a :p ?b . ?b ?x ?c . ?c :v ?v FILTER(?v != 40) }",
+        "SELECT ?a WHERE { ?a :p ?b . ?b :v ?v FILTER(STRLEN(STR(?v)) = 1) . ?b :q ?c }",
+        "ASK { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
     ] {
+        let (ordered, all_there) = (text.contains("ORDER"), !text.contains("FILTER"));
         let plan = native(&snapshot, text);
-        let mut want = CollectSink::default();
-        execute_streaming(&plan, &snapshot, &options, &QueryTerms::new(), &mut want).unwrap();
+        let (want, _, _) = streamed(&plan, &snapshot, &ExecutorChoice::Here);
         let (terms, mut got) = (QueryTerms::new(), CollectSink::default());
         let profile = match execute_on(&plan, &snapshot, &options, &terms, &gpu, &mut got) {
             Ok(p) => p,
@@ -152,10 +113,8 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         let written: u64 = profile.steps()[..there].iter().map(|s| s.written).sum();
         assert!(profile.steps()[0].rows_out > 0 && written > 0, "{text}");
         mixed += u32::from(there < steps);
-        let columns: Vec<usize> = (0..plan.output.len()).collect();
         if ordered {
-            let rows = |s: &CollectSink| s.rows().map(<[u32]>::to_vec).collect::<Vec<_>>();
-            assert_eq!(rows(&got), rows(&want), "{text}");
+            assert_eq!(ids_of(&got), ids_of(&want), "{text}");
         } else if plan.is_ask() {
             assert_eq!(got.rows, want.rows, "{text}");
         } else if text.contains("COUNT") {
@@ -165,7 +124,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
             let text = String::from_utf8_lossy(&bytes);
             assert!(got.rows == 1 && text.contains("300"), "{text}");
         } else {
-            assert_eq!(sorted(&got, &columns), sorted(&want, &columns), "{text}");
+            assert_eq!(sorted(ids_of(&got)), sorted(ids_of(&want)), "{text}");
         }
     }
     assert!(mixed > 0, "no plan was split");

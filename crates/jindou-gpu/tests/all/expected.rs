@@ -1,9 +1,8 @@
 //! Row counts that stay on the device: programs that produce many more rows than in earlier runs, and the number of
 //! waits that are saved.
 
-use crate::common::{native, rows_here, rows_on};
-use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
-use jindou_gpu::shim::{Shim, ShimOptions};
+use crate::common::{logging, native, rows_here, rows_on, sum_here};
+use jindou_gpu::shim::Shim;
 use jindou_gpu::{GpuExecutor, GpuOptions, Kernel, ResultUse};
 use jindou_plan::Plan;
 use jindou_store::Snapshot;
@@ -44,11 +43,7 @@ fn graph() -> (tempfile::TempDir, Snapshot) {
 }
 
 fn device() -> (Arc<Shim>, GpuExecutor) {
-    let options = ShimOptions {
-        log: true,
-        ..ShimOptions::default()
-    };
-    let shim = Arc::new(Shim::open(options).unwrap());
+    let shim = logging();
     (shim.clone(), GpuExecutor::new(shim))
 }
 
@@ -73,10 +68,7 @@ fn a_run_begins_again_where_there_are_more_rows_than_expected() {
     let [few, many] = plans(&snapshot);
     let want = rows_here(&many, &snapshot);
     assert!(want.len() > 8000, "{}", want.len());
-    let summed = Summed::<ChecksumSink>::default();
-    let options = ExecOptions::default();
-    jindou_engine::execute(&many, &snapshot, &options, &QueryTerms::default(), &summed).unwrap();
-    let summed = summed.into_inner();
+    let (_, checksum) = sum_here(&many, &snapshot);
     for output in 0..3 {
         let (shim, gpu) = device();
         let run = |plan: &Plan| match output {
@@ -88,7 +80,7 @@ fn a_run_begins_again_where_there_are_more_rows_than_expected() {
                 let of = ResultUse::Checksum;
                 let r = gpu.execute(plan, &snapshot, of, &GpuOptions::default());
                 r.map(|r| {
-                    assert_eq!(r.checksum == Some(summed.checksum), r.rows > 400);
+                    assert_eq!(r.checksum == Some(checksum), r.rows > 400);
                     r.rows
                 })
             }

@@ -1,9 +1,9 @@
 //! A fault at each call to the device in turn: the query must return the correct rows or an error and leave no memory
 //! allocated, and if the device still works, the next query must return the correct rows.
 
-use crate::common::{edited, native, ring, rows_here, rows_on};
+use crate::common::{edited, holds_nothing, native, ring, rows_here, rows_on, shim};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
-use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::shim::ShimOptions;
 use jindou_gpu::{Backend, Device, GpuExecutor, GpuOptions, RingOptions};
 use jindou_model::{CancelToken, Error};
 use std::sync::Arc;
@@ -21,15 +21,6 @@ const QUERIES: [&str; 9] = [
     "SELECT ?a ?b WHERE { ?a :p ?b MINUS { ?b :q ?c . ?c :p ?a } }",
     "SELECT ?a ?b ?c WHERE { ?a :p ?b OPTIONAL { ?b :q ?c . ?c :v ?v FILTER(?v > 20) } }",
 ];
-
-fn shim() -> Arc<Shim> {
-    Arc::new(Shim::open(ShimOptions::default()).unwrap())
-}
-
-fn nothing_is_left(shim: &Shim, case: &str) {
-    let held = shim.holdings();
-    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
-}
 
 #[test]
 fn a_fault_at_any_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
@@ -76,7 +67,7 @@ fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) 
             ..GpuOptions::default()
         };
         let calls = {
-            let shim = shim();
+            let shim = shim(ShimOptions::default());
             let whole = Arc::new(DeviceFaults::new(shim.clone(), DeviceFault::Error, 0));
             let gpu = open(whole.clone());
             assert_eq!(rows_on(&gpu, &plan, snapshot, &options).unwrap(), want);
@@ -86,7 +77,7 @@ fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) 
         for fault in DeviceFault::ALL {
             for at in (first..=calls).step_by(step) {
                 let case = format!("{text}: {fault:?} at call {at} of {calls}");
-                let shim = shim();
+                let shim = shim(ShimOptions::default());
                 let broken = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
                 let gpu = open(broken.clone());
                 runs += 1;
@@ -115,7 +106,7 @@ fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) 
                     _ => drop(rows_on(&gpu, &plan, snapshot, &options).unwrap_err()),
                 }
                 drop((gpu, broken));
-                nothing_is_left(&shim, &case);
+                holds_nothing(&shim, &case);
             }
         }
     }
@@ -128,7 +119,7 @@ fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) 
 fn deadlines_hold_while_the_device_hangs() {
     let (_folder, snapshot) = ring(40, 3);
     let plan = native(&snapshot, QUERIES[0]);
-    let shim = shim();
+    let shim = shim(ShimOptions::default());
     let slow =
         DeviceFaults::new(shim.clone(), DeviceFault::Hang, 1).patient(Duration::from_secs(3));
     let slow = Arc::new(slow);
@@ -144,5 +135,5 @@ fn deadlines_hold_while_the_device_hangs() {
     assert_eq!(slow.failure(), None);
     slow.lose("the test is over");
     drop((gpu, slow));
-    nothing_is_left(&shim, "after the deadline");
+    holds_nothing(&shim, "after the deadline");
 }

@@ -1,69 +1,56 @@
 //! Every kernel on the shim against plain Rust code, in orders drawn from seeds, together with the bytes that it is
 //! documented to move. And injected bugs must be found.
 
+use crate::common::{logging, shim};
 use jindou_gpu::params::{self, OperandParams};
 use jindou_gpu::reference::{Checker, XorShift};
 use jindou_gpu::shim::{KernelCounts, Shim, ShimOptions, planted_bugs};
 use jindou_gpu::{Backend, Device, DeviceBuffer, Kernel, ResidentSegment};
 use jindou_graph::segment::{EdgeView, GraphScope, NamedSegment, SegmentBuilder};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn check(options: ShimOptions, rows: u32, seed: u64) -> jindou_model::Result<Checker> {
-    check_counted(options, rows, seed, 0)
-}
-
-/// As `check`, with tables whose row count the host overestimates by `spare` rows.
-fn check_counted(
-    options: ShimOptions,
-    rows: u32,
-    seed: u64,
-    spare: u32,
-) -> jindou_model::Result<Checker> {
+/// Checks all kernels, over tables whose row count the host overestimates by `spare` rows.
+fn check(options: ShimOptions, rows: u32, seed: u64, spare: u32) -> jindou_model::Result<()> {
     let shim: Arc<dyn Backend> = Arc::new(Shim::open(options)?);
     let mut c = Checker::new(shim, seed);
     c.spare = spare;
-    c.all(rows).map(|()| c)
+    c.all(rows)
+}
+
+/// Runs threads in an order drawn from a seed; 0 to run them in order.
+fn shuffled(seed: u64) -> ShimOptions {
+    ShimOptions {
+        seed,
+        ..ShimOptions::default()
+    }
 }
 
 #[test]
 fn kernels_agree_with_plain_rust_in_order() {
     for rows in [1, 31, 300, 2048, 3000] {
-        check(ShimOptions::default(), rows, u64::from(rows)).unwrap();
+        check(shuffled(0), rows, u64::from(rows), 0).unwrap();
     }
 }
 
 #[test]
 fn kernels_agree_with_plain_rust_in_shuffled_orders() {
     for seed in 1..=3 {
-        check(
-            ShimOptions {
-                seed,
-                ..ShimOptions::default()
-            },
-            3000,
-            seed,
-        )
-        .unwrap();
+        check(shuffled(seed), 3000, seed, 0).unwrap();
     }
 }
 
 #[test]
 fn kernels_read_how_many_rows_there_are() {
     for (rows, spare, seed) in [(1, 1, 0), (300, 9000, 0), (2048, 1, 5), (3000, 5000, 6)] {
-        let options = ShimOptions {
-            seed,
-            ..ShimOptions::default()
-        };
-        check_counted(options, rows, u64::from(rows), spare).unwrap();
+        check(shuffled(seed), rows, u64::from(rows), spare).unwrap();
     }
 }
 
 /// Tables of which only the device knows that they have no rows.
 #[test]
 fn kernels_read_that_there_are_no_rows() {
-    let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
-    let device = Device::new(shim.clone());
+    let device = Device::new(shim(ShimOptions::default()));
     let word = |value: u32| DeviceBuffer::with(&device, &[value, 0]).unwrap();
     let (none, total, counter, prefix) = (word(0), word(7), word(0), word(9));
     let (scan, out) = (DeviceBuffer::with(&device, &[0u64; 9]).unwrap(), word(5));
@@ -95,39 +82,25 @@ fn kernels_read_that_there_are_no_rows() {
 #[test]
 fn kernels_move_the_bytes_that_they_document() {
     for spare in [0, 4000] {
-        bytes_are_as_documented(spare);
-    }
-}
-
-fn bytes_are_as_documented(spare: u32) {
-    let shim = Arc::new(
-        Shim::open(ShimOptions {
-            log: true,
-            ..ShimOptions::default()
-        })
-        .unwrap(),
-    );
-    let mut c = Checker::new(shim.clone() as Arc<dyn Backend>, 11);
-    c.spare = spare;
-    c.all(3000).unwrap();
-    let log = shim.take_log();
-    assert_eq!(log.len(), c.launches.len());
-    let mut seen = BTreeMap::new();
-    for (i, ((kernel, counts), (expected, bytes))) in log.iter().zip(&c.launches).enumerate() {
-        assert_eq!(kernel, expected);
+        let shim = logging();
+        let mut c = Checker::new(shim.clone(), 11);
+        c.spare = spare;
+        c.all(3000).unwrap();
+        let log = shim.take_log();
+        assert_eq!(log.len(), c.launches.len());
+        let mut seen = BTreeSet::new();
+        for (i, ((kernel, counts), (expected, bytes))) in log.iter().zip(&c.launches).enumerate() {
+            let name = kernel.symbol();
+            assert_eq!(kernel, expected);
+            assert_eq!(counts.total(), *bytes, "launch {i}, {name}: {counts:?}");
+            seen.insert(*kernel);
+        }
         assert_eq!(
-            counts.total(),
-            *bytes,
-            "launch {i}, {}: {counts:?}",
-            kernel.symbol()
+            seen.len(),
+            Kernel::ALL.len(),
+            "every kernel is checked: {seen:?}"
         );
-        *seen.entry(*kernel).or_insert(0) += 1;
     }
-    assert_eq!(
-        seen.len(),
-        jindou_gpu::Kernel::ALL.len(),
-        "every kernel is checked: {seen:?}"
-    );
 }
 
 /// The shim must reject grids that a GPU's driver would reject.
@@ -160,6 +133,15 @@ fn sectors(addresses: &[Option<u64>]) -> (u64, u64) {
     (warps.len() as u64, warps.iter().sum())
 }
 
+/// A shim that counts sectors.
+fn counting() -> ShimOptions {
+    ShimOptions {
+        log: true,
+        sectors: true,
+        ..ShimOptions::default()
+    }
+}
+
 /// Launches a kernel and returns the shim's counts.
 fn counted<P: bytemuck::NoUninit>(
     shim: &Shim,
@@ -185,14 +167,7 @@ fn counted<P: bytemuck::NoUninit>(
 #[test]
 fn the_shim_counts_the_sectors_that_warps_touch() {
     const ROWS: u32 = 5000;
-    let shim = Arc::new(
-        Shim::open(ShimOptions {
-            log: true,
-            sectors: true,
-            ..ShimOptions::default()
-        })
-        .unwrap(),
-    );
+    let shim = shim(counting());
     let device = Device::new(shim.clone());
     let mut r = XorShift::new(5);
     let [streamed, random, cached, written] = [0, 1, 2, 3];
@@ -276,12 +251,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
 #[test]
 fn cutting_lists_pays_where_they_are_long() {
     const ROWS: u32 = 2048;
-    let options = ShimOptions {
-        log: true,
-        sectors: true,
-        ..ShimOptions::default()
-    };
-    let shim = Arc::new(Shim::open(options).unwrap());
+    let shim = shim(counting());
     let device = Device::new(shim.clone());
     let mut r = XorShift::new(3);
     println!("ids of a list  tested: sectors, ids walked  cut: sectors, ids walked, a row");
@@ -361,12 +331,11 @@ fn missed(bugs: impl Iterator<Item = (u32, String)>) -> Vec<String> {
     for (bug, name) in bugs {
         let found = (0..6).any(|seed| {
             let options = ShimOptions {
-                seed,
                 bug,
-                ..ShimOptions::default()
+                ..shuffled(seed)
             };
             let spare = if seed % 2 == 1 { 2500 } else { 0 };
-            check_counted(options, 4500, seed + 1, spare).is_err()
+            check(options, 4500, seed + 1, spare).is_err()
         });
         if !found {
             missed.push(name);

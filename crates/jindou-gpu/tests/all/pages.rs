@@ -1,15 +1,17 @@
 //! Plans whose segments do not fit in the device's memory together: they are paged in blocks, and return the CPU's
 //! rows.
 
-use crate::common::{TestDevice, edited, native};
-use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
+use crate::common::{
+    TestDevice, edited, holds_nothing, limited, native, planned, shim, stored, sum_here as here,
+    sum_on as there,
+};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions, Speeds, Times};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, PagingOptions, ResultUse};
-use jindou_model::{Direction, Error, PredicateId, Progress};
-use jindou_plan::{EdgeList, Plan, PlanOptions, StartSource, Step, StepKind, parse, plan};
+use jindou_gpu::{Backend, GpuOptions, GpuProfile, PagingOptions, ResultUse};
+use jindou_model::{Direction, Error, PredicateId};
+use jindou_plan::{EdgeList, Plan, StartSource, Step, StepKind};
+use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
-use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
@@ -28,27 +30,6 @@ fn options() -> ShimOptions {
 /// A device with small pages.
 fn device() -> Arc<dyn Backend> {
     TestDevice::open(options()).backend
-}
-
-fn limited(backend: Arc<dyn Backend>, memory: u64) -> GpuExecutor {
-    GpuExecutor::limited(backend, memory, Duration::from_secs(600))
-}
-
-fn here(plan: &Plan, snapshot: &Snapshot) -> (u64, u64) {
-    let sum = Summed::<ChecksumSink>::default();
-    let options = ExecOptions::default();
-    jindou_engine::execute(plan, snapshot, &options, &QueryTerms::default(), &sum).unwrap();
-    let sum = sum.into_inner();
-    (sum.rows, sum.checksum)
-}
-
-/// Rows, checksum and profile on the device; `None` if the plan is left to the CPU.
-fn there(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Option<((u64, u64), GpuProfile)> {
-    match gpu.execute(plan, snapshot, ResultUse::Checksum, &GpuOptions::default()) {
-        Ok(r) => Some(((r.rows, r.checksum.unwrap()), r.profile)),
-        Err(Error::Unsupported(_) | Error::Limit(_)) => None,
-        Err(e) => panic!("{e}"),
-    }
 }
 
 /// `n` nodes, each with two edges along each of `:a` to `:e` and a number (`:v`), and a hub with a thousand of them as
@@ -159,14 +140,13 @@ fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
 
 /// A shim that does everything as late as possible. It ignores the `unordered`th order to wait for a copy; 0 for none.
 fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
-    let options = ShimOptions {
+    shim(ShimOptions {
         page,
         delay: true,
         unordered,
         speeds,
         ..ShimOptions::default()
-    };
-    Arc::new(Shim::open(options).unwrap())
+    })
 }
 
 /// Each part of paging alone, and together with the others, on a device that does everything as late as possible.
@@ -196,12 +176,7 @@ fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
             }
             moved.push((choice, bytes));
             drop(gpu);
-            let held = device.holdings();
-            assert_eq!(
-                (held.device, held.pinned, held.marks),
-                (0, 0, 0),
-                "{options:?}"
-            );
+            holds_nothing(&device, &format!("{options:?}"));
         }
     }
     let sum = |of: u32| -> u64 {
@@ -363,7 +338,7 @@ fn faults_while_blocks_move_leave_nothing_behind() {
     let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
     let memory = memory_for(&profile, 0.4);
     let run = |fault, at| {
-        let shim = Arc::new(Shim::open(options()).unwrap());
+        let shim = shim(options());
         let faults =
             Arc::new(DeviceFaults::new(shim.clone(), fault, at).patient(Duration::from_millis(20)));
         let gpu = limited(faults.clone(), memory);
@@ -390,12 +365,7 @@ fn faults_while_blocks_move_leave_nothing_behind() {
         let calls = faults.calls();
         drop(gpu);
         drop(faults);
-        let held = shim.holdings();
-        assert_eq!(
-            (held.device, held.pinned, held.marks),
-            (0, 0, 0),
-            "{fault:?} at {at}"
-        );
+        holds_nothing(&shim, &format!("{fault:?} at {at}"));
         (calls, blocks)
     };
     let (calls, blocks) = run(DeviceFault::Error, 0);
@@ -450,16 +420,7 @@ fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
 fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
     let universities = number("UNIVERSITIES").unwrap_or(2);
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("store");
-    load(
-        &dir,
-        &Lubm::new(universities, 0),
-        &LoadOptions::default(),
-        &Progress::default(),
-    )
-    .unwrap();
-    let snapshot = Snapshot::of_base(open(&dir).unwrap());
+    let (_folder, snapshot) = stored(&Lubm::new(universities, 0));
     let all = entire(&snapshot);
     println!(
         "LUBM({universities}); MB. Entire graph: {:.2}",
@@ -470,7 +431,7 @@ fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
         .iter()
         .filter(|q| ["L1", "L2", "L3", "L7"].contains(&q.name))
     {
-        let plan = plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
+        let plan = planned(&snapshot, q.text);
         let want = here(&plan, &snapshot);
         let (_, profile) = there(&limited(device(), 1 << 32), &plan, &snapshot).unwrap();
         let segments = profile.segment_bytes;

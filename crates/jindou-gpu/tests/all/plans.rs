@@ -1,17 +1,16 @@
 //! Whole plans on the device: random patterns against brute force, over plain and patched stores and divided into
 //! strips; LUBM against the published counts and the CPU engine's checksums.
 
-use crate::common::device;
-use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
+use crate::common::{device, planned, sorted, stored, sum_here, sum_on};
 use jindou_gpu::reference::XorShift;
 use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
-use jindou_model::{Error, PredicateId, Progress, VertexId};
+use jindou_model::{Error, PredicateId, VertexId};
 use jindou_plan::{
-    Condition, EdgeList, Exploration, FarEnd, GraphRef, Operand, Operator, Plan, PlanOptions,
-    PredicateRef, StartSource, Step, StepKind, Weight, parse, plan,
+    Condition, EdgeList, Exploration, FarEnd, GraphRef, Operand, Operator, Plan, PredicateRef,
+    StartSource, Step, StepKind, Weight,
 };
+use jindou_store::Snapshot;
 use jindou_store::testing::{changed, store_of};
-use jindou_store::{LoadOptions, Snapshot, load, open};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -72,9 +71,7 @@ fn brute_force(edges: &Edges, patterns: &[Pattern]) -> Vec<Vec<u32>> {
         }
         rows = next;
     }
-    let mut rows: Vec<Vec<u32>> = rows.iter().map(|r| r.to_vec()).collect();
-    rows.sort_unstable();
-    rows
+    sorted(rows.iter().map(|r| r.to_vec()).collect())
 }
 
 fn number(snapshot: &Snapshot, id: u32) -> u32 {
@@ -112,7 +109,6 @@ fn run(
         r => r.unwrap(),
     };
     assert_eq!(r.rows, rows.len() as u64);
-    rows.sort_unstable();
     let sum = gpu
         .execute(plan, snapshot, ResultUse::Checksum, &options)
         .unwrap();
@@ -121,22 +117,9 @@ fn run(
         .execute(plan, snapshot, ResultUse::Count, &options)
         .unwrap();
     assert_eq!(count.rows, r.rows);
-    let cpu = Summed::<ChecksumSink>::default();
-    jindou_engine::execute(
-        plan,
-        snapshot,
-        &ExecOptions::default(),
-        &QueryTerms::default(),
-        &cpu,
-    )
-    .unwrap();
-    let cpu = cpu.into_inner();
-    assert_eq!(
-        (Some(cpu.checksum), cpu.rows),
-        (sum.checksum, sum.rows),
-        "CPU and GPU checksums"
-    );
-    Some((rows, r.profile.cuts))
+    let sum = (sum.rows, sum.checksum.unwrap());
+    assert_eq!(sum_here(plan, snapshot), sum, "CPU and GPU checksums");
+    Some((sorted(rows), r.profile.cuts))
 }
 
 fn random_graph(r: &mut XorShift) -> Edges {
@@ -258,7 +241,7 @@ fn compare(cases: u32, first: u32) -> u32 {
                 continue;
             }
             let text = text(&patterns);
-            let plan = plan(&parse(&text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
+            let plan = planned(&snapshot, &text);
             let want = brute_force(&edges, &patterns);
             if want.len() > 4000 {
                 continue;
@@ -473,48 +456,14 @@ fn edges_of_any_predicate_and_cuts() {
 
 #[test]
 fn lubm_agrees_with_published_counts_and_the_cpu() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("store");
-    let options = LoadOptions::default()
-        .with_memory(256 << 20)
-        .with_threads(2);
-    let source = jindou_workloads::lubm::Lubm::new(1, 0);
-    load(&dir, &source, &options, &Progress::default()).unwrap();
-    let snapshot = Snapshot::of_base(open(&dir).unwrap());
+    let (_folder, snapshot) = stored(&jindou_workloads::lubm::Lubm::new(1, 0));
     let gpu = GpuExecutor::new(device(0));
-    let mut ran = 0;
     for q in jindou_workloads::queries::lubm::QUERIES {
-        let plan = plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
-        let cpu = Summed::<ChecksumSink>::default();
-        jindou_engine::execute(
-            &plan,
-            &snapshot,
-            &ExecOptions::default(),
-            &QueryTerms::default(),
-            &cpu,
-        )
-        .unwrap();
-        let cpu = cpu.into_inner();
-        match gpu.execute(
-            &plan,
-            &snapshot,
-            ResultUse::Checksum,
-            &GpuOptions::default(),
-        ) {
-            Ok(r) => {
-                assert_eq!(
-                    (r.rows, r.checksum),
-                    (cpu.rows, Some(cpu.checksum)),
-                    "{}",
-                    q.name
-                );
-                if let Some(known) = q.rows(1) {
-                    assert_eq!(r.rows, known, "{}", q.name);
-                }
-                ran += 1;
-            }
-            Err(e) => panic!("{}: {e}", q.name),
+        let plan = planned(&snapshot, q.text);
+        let (sum, _) = sum_on(&gpu, &plan, &snapshot).unwrap_or_else(|| panic!("{}", q.name));
+        assert_eq!(sum, sum_here(&plan, &snapshot), "{}", q.name);
+        if let Some(known) = q.rows(1) {
+            assert_eq!(sum.0, known, "{}", q.name);
         }
     }
-    assert_eq!(ran, jindou_workloads::queries::lubm::QUERIES.len());
 }

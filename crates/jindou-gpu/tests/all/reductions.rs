@@ -1,164 +1,75 @@
 //! Operators that reduce rows on the device: groups with counts, the first rows of an order, paths. Few rows must be
 //! copied back, and the answers must be the CPU's, also if hash tables are too small at first or do not fit at all.
 
-use crate::common::{edited, ring};
-use jindou_engine::{
-    CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, QueryTerms, execute_streaming,
+use crate::common::{
+    answer, demanded, edited, holds_nothing, limited, logging, mixed, native, rather, ring, shim,
+    sorted,
 };
+use jindou_engine::ExecutorChoice;
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
-use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::shim::ShimOptions;
 use jindou_gpu::{GpuExecutor, Kernel, ReduceOptions};
-use jindou_model::VertexId;
-use jindou_plan::{Plan, PlanOptions, parse, plan};
+use jindou_plan::Plan;
 use jindou_store::Snapshot;
 use std::sync::Arc;
-use std::time::Duration;
-
-fn planned(snapshot: &Snapshot, text: &str) -> Plan {
-    let text = format!("PREFIX : <http://e/> {text}");
-    plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
-}
-
-fn terms_of(rows: &CollectSink, terms: &QueryTerms, snapshot: &Snapshot) -> Vec<Vec<String>> {
-    let term = |&id: &u32| {
-        let mut bytes = vec![];
-        let known = id == 0
-            || terms.term(VertexId(id), &mut bytes)
-            || snapshot.term(VertexId(id), &mut bytes);
-        assert!(known, "unknown id {id}");
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    rows.rows().map(|r| r.iter().map(term).collect()).collect()
-}
 
 /// The rows in their order.
 fn here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<String>> {
-    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-    execute_streaming(plan, snapshot, &ExecOptions::default(), &terms, &mut rows).unwrap();
-    terms_of(&rows, &terms, snapshot)
+    answer(plan, snapshot, &ExecutorChoice::Here).0
 }
 
-/// The rows in their order if the device must run what it supports, and whether it ran any operator.
-fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
-    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-    let executor = ExecutorChoice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>);
-    let options = ExecOptions::default();
-    let execution = Execution {
-        plan,
-        snapshot,
-        options: &options,
-        terms: &terms,
-        executor: &executor,
-    };
-    let ran = execution.stream(&mut rows).unwrap();
-    let used = ran.profile.nodes.iter().any(|n| n.there.is_some());
-    (terms_of(&rows, &terms, snapshot), used)
-}
-
-/// As above, but the CPU takes over whatever the device cannot run.
-fn rather(gpu: Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
-    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-    let executor = ExecutorChoice::Rather(gpu as Arc<dyn Executor>);
-    let execution = Execution {
-        plan,
-        snapshot,
-        options: &ExecOptions::default(),
-        terms: &terms,
-        executor: &executor,
-    };
-    let ran = execution.stream(&mut rows).unwrap();
-    let used = ran.profile.nodes.iter().any(|n| n.there.is_some());
-    (terms_of(&rows, &terms, snapshot), used)
-}
-
-fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
-    rows.sort_unstable();
-    rows
-}
+/// Hash tables even for few groups, too small at first.
+const HASHED: ReduceOptions = ReduceOptions {
+    most_dense: 0,
+    dense_a_row: 0,
+    log_slots: 6,
+    least_sorted: 0,
+    numbers: 0.0,
+};
 
 /// Few rows are copied back: groups, distinct values, or candidates for the first rows.
 #[test]
 fn few_rows_leave_the_device() {
     let (_folder, snapshot) = ring(600, 4);
-    let options = ShimOptions {
-        log: true,
-        ..ShimOptions::default()
-    };
-    let shim = Arc::new(Shim::open(options).unwrap());
+    let shim = logging();
     let gpu = Arc::new(
         GpuExecutor::new(shim.clone()).with_reduction(ReduceOptions {
             least_sorted: 64,
             ..ReduceOptions::default()
         }),
     );
-    for (text, most, kernel) in [
-        // 9,600 rows in 600 groups.
-        (
-            "SELECT ?a (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?a",
-            600 * 12,
-            Kernel::GroupAdd,
-        ),
-        (
-            "SELECT ?c (COUNT(?a) AS ?n) (COUNT(*) AS ?m) { ?a :p ?b . ?b :p ?c } GROUP BY ?c",
-            600 * 12,
-            Kernel::GroupAdd,
-        ),
-        // Combinations of ?a and a value of ?v: 7 values for each of 600 nodes.
-        (
-            "SELECT ?a (SUM(?v) AS ?s) (AVG(?v) AS ?m) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a",
-            600 * 7 * 16,
-            Kernel::GroupAdd,
-        ),
-        // One row per group, and one more for the largest value.
-        (
-            "SELECT ?a (MIN(?v) AS ?s) (MAX(?v) AS ?m) (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a",
-            600 * 20,
-            Kernel::GroupBest,
-        ),
-        (
-            "SELECT (MAX(?v) AS ?m) { ?a :p ?b . ?b :p ?c . ?c :v ?v }",
-            20,
-            Kernel::GroupEnds,
-        ),
-        (
-            "SELECT (MIN(?v) AS ?s) (MAX(?v) AS ?m) (SUM(?v) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v }",
-            600 * 12,
-            Kernel::GroupAdd,
-        ),
-        (
-            "SELECT ?a (COUNT(DISTINCT ?c) AS ?n) (COUNT(*) AS ?m) { ?a :p ?b . ?b :p ?c } GROUP BY ?a",
-            600 * 7 * 16,
-            Kernel::GroupAdd,
-        ),
-        // 16 rows per value.
-        (
-            "SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v } ORDER BY ?v ?a ?c LIMIT 20",
-            32 * 12,
-            Kernel::SortKeep,
-        ),
-        (
-            "SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v } ORDER BY DESC(?v) ?a ?c LIMIT 40 OFFSET 9",
-            64 * 12,
-            Kernel::SortKeep,
-        ),
-        (
-            "SELECT ?c ?v { ?c :v ?v } ORDER BY ?v LIMIT 3",
-            3 * 8,
-            Kernel::SortKeep,
-        ),
+    // A kernel that must run, the most bytes that are copied back, and the query.
+    for line in [
+        // 9,600 rows in 600 groups, each of three words.
+        "jd_group_add 7200 SELECT ?a (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?a",
+        "jd_group_add 7200 SELECT ?c (COUNT(?a) AS ?n) (COUNT(*) AS ?m) { ?a :p ?b . ?b :p ?c } GROUP BY ?c",
+        // Combinations of ?a and a value of ?v: 7 values for each of 600 nodes, each of four words.
+        "jd_group_add 67200 SELECT ?a (SUM(?v) AS ?s) (AVG(?v) AS ?m) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a",
+        // One row per group, of five words, and one more for the largest value.
+        "jd_group_best 12000 SELECT ?a (MIN(?v) AS ?s) (MAX(?v) AS ?m) (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a",
+        "jd_group_ends 20 SELECT (MAX(?v) AS ?m) { ?a :p ?b . ?b :p ?c . ?c :v ?v }",
+        "jd_group_add 7200 SELECT (MIN(?v) AS ?s) (MAX(?v) AS ?m) (SUM(?v) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v }",
+        "jd_group_add 67200 SELECT ?a (COUNT(DISTINCT ?c) AS ?n) (COUNT(*) AS ?m) { ?a :p ?b . ?b :p ?c } GROUP BY ?a",
+        // 16 rows per value, so 32 rows of three words, and 64 of them.
+        "jd_sort_keep 384 SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v } ORDER BY ?v ?a ?c LIMIT 20",
+        "jd_sort_keep 768 SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v } ORDER BY DESC(?v) ?a ?c LIMIT 40 OFFSET 9",
+        "jd_sort_keep 24 SELECT ?c ?v { ?c :v ?v } ORDER BY ?v LIMIT 3",
     ] {
-        let plan = planned(&snapshot, text);
+        let (kernel, line) = line.split_once(' ').unwrap();
+        let (most, text) = line.split_once(' ').unwrap();
+        let most: u64 = most.parse().unwrap();
+        let plan = native(&snapshot, text);
         let want = here(&plan, &snapshot);
-        let _ = there(&gpu, &plan, &snapshot);
+        let _ = mixed(&plan, &snapshot, &demanded(&gpu));
         let (_, _) = (shim.take_traffic(), shim.take_log());
-        let (got, used) = there(&gpu, &plan, &snapshot);
+        let (got, used) = mixed(&plan, &snapshot, &demanded(&gpu));
         let (traffic, log) = (shim.take_traffic(), shim.take_log());
         assert!(used, "{text}: {:#?}", plan.root);
         match text.contains("ORDER") {
             true => assert_eq!(got, want, "{text}"),
             false => assert_eq!(sorted(got), sorted(want), "{text}"),
         }
-        assert!(log.iter().any(|(k, _)| *k == kernel), "{text}");
+        assert!(log.iter().any(|(k, _)| k.symbol() == kernel), "{text}");
         assert!(
             traffic.download_bytes <= most + 256,
             "{text}: {} bytes back",
@@ -176,15 +87,8 @@ fn hash_tables_grow_or_leave_the_groups_to_the_cpu() {
         page: 4096,
         ..ShimOptions::default()
     };
-    let shim = Arc::new(Shim::open(options).unwrap());
-    let hashed = ReduceOptions {
-        most_dense: 0,
-        dense_a_row: 0,
-        log_slots: 6,
-        numbers: 0.0,
-        ..ReduceOptions::default()
-    };
-    let gpu = Arc::new(GpuExecutor::new(shim.clone()).with_reduction(hashed));
+    let first = shim(options);
+    let gpu = Arc::new(GpuExecutor::new(first.clone()).with_reduction(HASHED));
     for text in [
         "SELECT ?a (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?a",
         "SELECT ?a ?c (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?a ?c",
@@ -193,30 +97,22 @@ fn hash_tables_grow_or_leave_the_groups_to_the_cpu() {
         "SELECT ?a ?c (MIN(?v) AS ?m) (MAX(?v) AS ?n) (COUNT(?v) AS ?k) { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d :v ?v } GROUP BY ?a ?c",
         "SELECT ?a ?d (SUM(?v) AS ?n) { ?a :p ?b . ?b :p ?c OPTIONAL { ?c :q ?d . ?d :v ?v FILTER(?v < 90) } } GROUP BY ?a ?d",
     ] {
-        let plan = planned(&snapshot, text);
+        let plan = native(&snapshot, text);
         let want = sorted(here(&plan, &snapshot));
-        let _ = shim.take_log();
-        let (got, used) = there(&gpu, &plan, &snapshot);
+        let _ = first.take_log();
+        let (got, used) = mixed(&plan, &snapshot, &demanded(&gpu));
         assert!(used, "{text}");
         assert_eq!(sorted(got), want, "{text}");
-        let log = shim.take_log();
+        let log = first.take_log();
         let tries = log.iter().filter(|(k, _)| *k == Kernel::GroupSlots).count();
         assert!(tries > 1, "{text}: {tries} launches");
         // In ever less memory, the answer is the same, whether the device or the CPU computes it.
-        let footprint = shim.holdings().reserved;
+        let footprint = first.holdings().reserved;
         let (mut there_too, mut left) = (0, 0);
         for part in 1..12 {
             let memory = footprint * part / 12;
-            let shim = Arc::new(
-                Shim::open(ShimOptions {
-                    page: 4096,
-                    ..ShimOptions::default()
-                })
-                .unwrap(),
-            );
-            let gpu = GpuExecutor::limited(shim, memory, Duration::from_secs(600));
-            let gpu = Arc::new(gpu.with_reduction(hashed));
-            let (got, used) = rather(gpu, &plan, &snapshot);
+            let gpu = Arc::new(limited(shim(options), memory).with_reduction(HASHED));
+            let (got, used) = mixed(&plan, &snapshot, &rather(&gpu));
             assert_eq!(sorted(got), want, "{text} in {memory} bytes");
             match used {
                 true => there_too += 1,
@@ -257,25 +153,24 @@ fn paths_from_one_node_give_the_nodes_of_the_cpu() {
         "ASK { :n0 :p+ :n7 }",
     ] {
         for snapshot in [&base, &patched] {
-            let plan = planned(snapshot, text);
+            let plan = native(snapshot, text);
             let want = sorted(here(&plan, snapshot));
             let options = ShimOptions {
                 page: 4096,
                 ..ShimOptions::default()
             };
-            let shim = Arc::new(Shim::open(options).unwrap());
-            let gpu = Arc::new(GpuExecutor::new(shim.clone()));
-            let (got, used) = there(&gpu, &plan, snapshot);
+            let first = shim(options);
+            let gpu = Arc::new(GpuExecutor::new(first.clone()));
+            let (got, used) = mixed(&plan, snapshot, &demanded(&gpu));
             assert_eq!(sorted(got), want, "{text}");
             // Paths between two constants, and paths that lead nowhere, need no device.
             let plain = text.contains("ASK") || text.contains("nothing");
             assert!(used || plain, "{text}: {:#?}", plan.root);
-            let footprint = shim.holdings().reserved;
+            let footprint = first.holdings().reserved;
             for part in [1, 2, 5] {
-                let shim = Arc::new(Shim::open(options).unwrap());
                 let memory = footprint / part;
-                let gpu = GpuExecutor::limited(shim, memory, Duration::from_secs(600));
-                let (got, _) = rather(Arc::new(gpu), &plan, snapshot);
+                let gpu = Arc::new(limited(shim(options), memory));
+                let (got, _) = mixed(&plan, snapshot, &rather(&gpu));
                 assert_eq!(sorted(got), want, "{text} in {memory} bytes");
             }
         }
@@ -296,13 +191,6 @@ fn a_fault_at_each_call_leaves_the_answers_of_reductions_right() {
 
 fn faults_at(step: usize) {
     let (_folder, snapshot) = ring(40, 3);
-    let hashed = ReduceOptions {
-        most_dense: 0,
-        dense_a_row: 0,
-        log_slots: 6,
-        least_sorted: 0,
-        numbers: 0.0,
-    };
     let dense = ReduceOptions {
         least_sorted: 0,
         ..ReduceOptions::default()
@@ -310,38 +198,37 @@ fn faults_at(step: usize) {
     let (mut runs, mut there_too) = (0, 0);
     for (number, (text, reduction)) in [
         ("SELECT ?a (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?a", dense),
-        ("SELECT ?a ?c (COUNT(?d) AS ?n) { ?a :p ?b . ?b :p ?c OPTIONAL { ?c :v ?d FILTER(?d < 20) } } GROUP BY ?a ?c", hashed),
+        ("SELECT ?a ?c (COUNT(?d) AS ?n) { ?a :p ?b . ?b :p ?c OPTIONAL { ?c :v ?d FILTER(?d < 20) } } GROUP BY ?a ?c", HASHED),
         ("SELECT (SUM(?v) AS ?s) (MIN(?v) AS ?n) { ?a :p ?b . ?b :v ?v }", dense),
-        ("SELECT ?a (MIN(?v) AS ?s) (MAX(?v) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a", hashed),
+        ("SELECT ?a (MIN(?v) AS ?s) (MAX(?v) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v } GROUP BY ?a", HASHED),
         ("SELECT ?a ?v { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?a LIMIT 5", dense),
         ("SELECT ?x ?y { :n0 :p+ ?x . ?x :q ?y }", dense),
     ]
     .into_iter()
     .enumerate()
     {
-        let plan = planned(&snapshot, text);
+        let plan = native(&snapshot, text);
         let want = sorted(here(&plan, &snapshot));
         let calls = {
-            let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+            let shim = shim(ShimOptions::default());
             let whole = Arc::new(DeviceFaults::new(shim, DeviceFault::Error, 0));
             let gpu = Arc::new(GpuExecutor::new(whole.clone()).with_reduction(reduction));
-            let (got, used) = there(&gpu, &plan, &snapshot);
+            let (got, used) = mixed(&plan, &snapshot, &demanded(&gpu));
             assert!(used && sorted(got) == want, "{text}");
             whole.calls()
         };
         for fault in DeviceFault::ALL {
             for at in (1 + number as u64 % step as u64..=calls).step_by(step) {
                 let case = format!("{text}: {fault:?} at call {at} of {calls}");
-                let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+                let shim = shim(ShimOptions::default());
                 let broken = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
                 let gpu = Arc::new(GpuExecutor::new(broken.clone()).with_reduction(reduction));
-                let (got, used) = rather(Arc::clone(&gpu), &plan, &snapshot);
+                let (got, used) = mixed(&plan, &snapshot, &rather(&gpu));
                 assert_eq!(sorted(got), want, "{case}");
                 runs += 1;
                 there_too += u32::from(used);
                 drop((gpu, broken));
-                let held = shim.holdings();
-                assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
+                holds_nothing(&shim, &case);
             }
         }
     }

@@ -1,10 +1,8 @@
 //! Rows that are copied back in blocks: all threads of the query process them, only a few blocks are in pinned memory
 //! at a time, and other queries can use the device in the meantime.
 
-use crate::common::{native, ring};
-use jindou_engine::{
-    ExecOptions, Execution, Executor, ExecutorChoice, ParallelSink, QueryTerms, Sink,
-};
+use crate::common::{demanded, holds_nothing, native, rather, ring, shim};
+use jindou_engine::{ExecOptions, Execution, ExecutorChoice, ParallelSink, QueryTerms, Sink};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
@@ -17,12 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-fn shim(delay: bool) -> Arc<Shim> {
-    let options = ShimOptions {
+fn late(delay: bool) -> Arc<Shim> {
+    shim(ShimOptions {
         delay,
         ..ShimOptions::default()
-    };
-    Arc::new(Shim::open(options).unwrap())
+    })
 }
 
 /// A sink that records the number of rows from all workers, an order-independent sum of them, the threads that
@@ -129,10 +126,9 @@ fn options(threads: usize) -> ExecOptions {
 }
 
 fn chosen(gpu: &Arc<GpuExecutor>, hold: bool) -> ExecutorChoice {
-    let other = Arc::clone(gpu) as Arc<dyn Executor>;
     match hold {
-        true => ExecutorChoice::Rather(other),
-        false => ExecutorChoice::Demanded(other),
+        true => rather(gpu),
+        false => demanded(gpu),
     }
 }
 
@@ -152,7 +148,7 @@ fn all_threads_take_the_rows_of_the_device() {
     let (_folder, snapshot) = ring(900, 1);
     for text in TEXTS {
         let plan = heavy(&snapshot, text);
-        let shim = shim(true);
+        let shim = late(true);
         let gpu = Arc::new(GpuExecutor::new(shim.clone()));
         let want = Rows::new(&shim, &|_| Ok(()));
         run(&want, &plan, &snapshot, &ExecutorChoice::Here, &options(1)).unwrap();
@@ -178,8 +174,7 @@ fn all_threads_take_the_rows_of_the_device() {
             assert_eq!(options.memory.used(), 0, "{text}");
         }
         drop(gpu);
-        let held = shim.holdings();
-        assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{text}");
+        holds_nothing(&shim, text);
     }
 }
 
@@ -189,7 +184,7 @@ fn a_slow_reader_keeps_nobody_from_the_device() {
     let (_folder, snapshot) = ring(500, 1);
     let plan = heavy(&snapshot, TEXTS[0]);
     let other = heavy(&snapshot, "SELECT ?a ?c WHERE { ?a :q ?b . ?b :q ?c }");
-    let shim = shim(false);
+    let shim = late(false);
     let gpu = Arc::new(GpuExecutor::new(shim.clone()));
     for threads in [1, 3] {
         let ran = AtomicU64::new(0);
@@ -218,7 +213,7 @@ fn a_slow_reader_keeps_nobody_from_the_device() {
 #[test]
 fn who_stops_reading_ends_the_run() {
     let (_folder, snapshot) = ring(500, 1);
-    let shim = shim(true);
+    let shim = late(true);
     let gpu = Arc::new(GpuExecutor::new(shim.clone()));
     for text in &TEXTS[..2] {
         let plan = heavy(&snapshot, text);
@@ -256,8 +251,7 @@ fn who_stops_reading_ends_the_run() {
         }
     }
     drop(gpu);
-    let held = shim.holdings();
-    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+    holds_nothing(&shim, "afterwards");
 }
 
 /// With `auto`, the CPU must give the whole answer whatever fails; a device that was demanded gives all rows or an
@@ -268,7 +262,7 @@ fn faults_while_threads_take_rows_give_all_rows_once_or_an_error() {
     let (mut runs, mut there, mut failed) = (0, 0, 0);
     for text in &TEXTS[..2] {
         let plan = heavy(&snapshot, text);
-        let plain = shim(false);
+        let plain = late(false);
         let want = Rows::new(&plain, &|_| Ok(()));
         run(&want, &plan, &snapshot, &ExecutorChoice::Here, &options(1)).unwrap();
         let calls = {
@@ -283,7 +277,7 @@ fn faults_while_threads_take_rows_give_all_rows_once_or_an_error() {
             for at in (1..=calls).step_by(2) {
                 for hold in [true, false] {
                     let case = format!("{text}: {fault:?} at {at} of {calls}, {hold}");
-                    let shim = shim(false);
+                    let shim = late(false);
                     let broken = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
                     let gpu = Arc::new(GpuExecutor::new(broken.clone()));
                     let rows = Rows::new(&shim, &|_| Ok(()));
@@ -305,8 +299,7 @@ fn faults_while_threads_take_rows_give_all_rows_once_or_an_error() {
                     }
                     assert_eq!(options.memory.used(), 0, "{case}");
                     drop((gpu, broken));
-                    let held = shim.holdings();
-                    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
+                    holds_nothing(&shim, &case);
                 }
             }
         }

@@ -1,19 +1,19 @@
 //! The host's requests to a device, counted by the shim. On a GPU each takes time, whatever the kernels do.
 
-use crate::common::{edited, native, ring, rows_here, rows_on};
+use crate::common::{edited, logging, native, ring, rows_here, rows_on, shim, until};
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_on};
 use jindou_gpu::shim::{HostTraffic, Shim, ShimOptions};
 use jindou_gpu::{GpuExecutor, GpuOptions, Kernel, ResultUse};
 use jindou_plan::Plan;
 use jindou_store::Snapshot;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes that a plan uploads in each run: the intervals from which it starts.
 const OF_A_PLAN: u64 = 264;
 
 fn device() -> (Arc<Shim>, GpuExecutor) {
-    let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+    let shim = shim(ShimOptions::default());
     (shim.clone(), GpuExecutor::new(shim))
 }
 
@@ -131,11 +131,7 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
     ];
     let (_folder, base) = ring(300, 4);
     let patched = edited(&base, &[(1, "p", 90, true), (7, "p", 8, false)]);
-    let options = ShimOptions {
-        log: true,
-        ..ShimOptions::default()
-    };
-    let shim = Arc::new(Shim::open(options).unwrap());
+    let shim = logging();
     let gpu = GpuExecutor::new(shim.clone());
     let made = |shim: &Shim| {
         let log = shim.take_log();
@@ -217,7 +213,7 @@ fn tables_are_cut_at_the_most_rows_where_memory_is_plenty() {
 #[test]
 fn an_idle_device_gives_unused_memory_back() {
     let (_folder, snapshot) = ring(300, 4);
-    let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+    let shim = shim(ShimOptions::default());
     let gpu = GpuExecutor::idle_after(shim.clone(), Duration::from_millis(300));
     let plan = native(&snapshot, "SELECT ?a ?c WHERE { ?a :p ?b . ?b :p ?c }");
     for _ in 0..3 {
@@ -230,15 +226,8 @@ fn an_idle_device_gives_unused_memory_back() {
     }
     let held = shim.holdings();
     assert!(held.reserved > held.device, "{held:?}");
-    let began = Instant::now();
-    while shim.holdings().reserved > shim.holdings().device {
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "{:?}",
-            shim.holdings()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let is_released = || shim.holdings().reserved <= shim.holdings().device;
+    until(is_released, || format!("{:?}", shim.holdings()));
     assert_eq!(shim.take_traffic().trims, 1);
     // Cached data stays on the device.
     assert!(shim.holdings().device >= gpu.cache().bytes() && gpu.cache().bytes() > 0);

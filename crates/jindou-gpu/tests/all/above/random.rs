@@ -203,10 +203,7 @@ fn ordered(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
         "ORDER BY {by} {} LIMIT {limit} OFFSET {offset}",
         all.join(" ")
     );
-    format!(
-        "PREFIX : <http://e/> SELECT {} {{ {body}}} {end}",
-        all.join(" ")
-    )
+    format!("SELECT {} {{ {body}}} {end}", all.join(" "))
 }
 
 fn grouped(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
@@ -229,7 +226,7 @@ fn grouped(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
         }
         _ => format!("(MIN(?{value}) AS ?n) (MAX(?{value}) AS ?m) (SUM(?{value}) AS ?s)"),
     };
-    format!("PREFIX : <http://e/> SELECT {by} {heads} {{ {body}}} {end}")
+    format!("SELECT {by} {heads} {{ {body}}} {end}")
 }
 
 /// A random query without LIMIT, and the LIMIT and OFFSET that a caller may append.
@@ -252,5 +249,5 @@ pub(super) fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
     };
     let limit = (!head.contains("COUNT") && r.below(4) == 0)
         .then(|| (u64::from(r.below(20)), u64::from(r.below(6))));
-    (format!("PREFIX : <http://e/> {head} {{ {body}}}"), limit)
+    (format!("{head} {{ {body}}}"), limit)
 }

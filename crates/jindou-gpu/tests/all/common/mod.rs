@@ -3,17 +3,20 @@
 //! Tests that use [`TestDevice`] or [`device`] run on the shim, or, with `JINDOU_TEST_DEVICE=card` in the environment,
 //! on this machine's GPU. Tests that need the shim (delayed work, counted requests, injected faults) always use it.
 
-mod small_pages;
-
-use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
+use jindou_engine::{
+    ChecksumSink, CollectSink, ExecOptions, Execution, ExecutionOutcome, Executor, ExecutorChoice,
+    QueryTerms, Summed,
+};
+use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, ResultUse};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, ResultUse};
+use jindou_model::{Error, Progress, QuadSource, VertexId};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
-use jindou_store::Snapshot;
 use jindou_store::testing::{changed, store_of};
+use jindou_store::{LoadOptions, Snapshot, load, open};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
-use small_pages::SmallPages;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// The environment variable that selects the device.
 const DEVICE: &str = "JINDOU_TEST_DEVICE";
@@ -43,7 +46,7 @@ pub struct TestDevice {
 impl TestDevice {
     /// A shim with these options, even if tests run on a GPU.
     pub fn on_shim(options: ShimOptions) -> Self {
-        let shim = Arc::new(Shim::open(options).unwrap());
+        let shim = shim(options);
         Self {
             backend: shim.clone(),
             shim: Some(shim),
@@ -55,7 +58,9 @@ impl TestDevice {
         match card() {
             None => Self::on_shim(options),
             Some(card) if options.page > 0 => Self {
-                backend: Arc::new(SmallPages::new(card, options.page)),
+                backend: Arc::new(
+                    DeviceFaults::new(card, DeviceFault::Error, 0).with_page(options.page),
+                ),
                 shim: None,
             },
             Some(card) => Self {
@@ -74,8 +79,7 @@ impl TestDevice {
     /// Panics if memory or markers are still allocated. Does nothing for a GPU.
     pub fn holds_nothing(&self, case: &str) {
         if let Some(shim) = &self.shim {
-            let held = shim.holdings();
-            assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
+            holds_nothing(shim, case);
         }
     }
 }
@@ -87,6 +91,65 @@ pub fn device(seed: u64) -> Arc<dyn Backend> {
         ..ShimOptions::default()
     })
     .backend
+}
+
+/// A shim with these options.
+pub fn shim(options: ShimOptions) -> Arc<Shim> {
+    Arc::new(Shim::open(options).unwrap())
+}
+
+/// A shim that records what each launch moves.
+pub fn logging() -> Arc<Shim> {
+    shim(ShimOptions {
+        log: true,
+        ..ShimOptions::default()
+    })
+}
+
+/// Panics if memory or markers of a shim are still allocated.
+pub fn holds_nothing(shim: &Shim, case: &str) {
+    let held = shim.holdings();
+    assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
+}
+
+/// Waits until something holds; if it takes too long, panics with what `shown` returns.
+pub fn until(holds: impl Fn() -> bool, shown: impl Fn() -> String) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{}", shown());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// An executor that may use this many bytes of device memory.
+pub fn limited(backend: Arc<dyn Backend>, memory: u64) -> GpuExecutor {
+    GpuExecutor::limited(backend, memory, Duration::from_secs(600))
+}
+
+/// About the least memory, in bytes, in which `runs` returns true, found by halving. `near` is the precision, given an
+/// upper bound; a run takes `footprint` bytes without a limit.
+pub fn least(footprint: u64, near: impl Fn(u64) -> u64, mut runs: impl FnMut(u64) -> bool) -> u64 {
+    // Tables may take nine tenths of the free memory.
+    let (mut no, mut yes) = (0, footprint.max(1) * 10 / 9 + 1);
+    while yes - no > near(yes) {
+        let middle = no + (yes - no) / 2;
+        match runs(middle) {
+            true => yes = middle,
+            false => no = middle,
+        }
+    }
+    yes
+}
+
+/// The rows in their order, as ids.
+pub fn ids_of(rows: &CollectSink) -> Vec<Vec<u32>> {
+    rows.rows().map(<[u32]>::to_vec).collect()
+}
+
+/// Sorts rows, for comparisons where their order does not matter.
+pub fn sorted<R: Ord>(mut rows: Vec<R>) -> Vec<R> {
+    rows.sort_unstable();
+    rows
 }
 
 /// The rows of a plan on a device, sorted.
@@ -103,24 +166,117 @@ pub fn rows_on(
     };
     let result = gpu.execute(plan, snapshot, ResultUse::Rows(&mut sink), options)?;
     assert_eq!(result.rows, rows.len() as u64);
-    rows.sort_unstable();
-    Ok(rows)
+    Ok(sorted(rows))
 }
 
 /// The rows of a plan on the CPU, sorted.
 pub fn rows_here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<u32>> {
-    let mut sink = CollectSink::default();
-    let (options, terms) = (ExecOptions::default(), QueryTerms::new());
-    execute_streaming(plan, snapshot, &options, &terms, &mut sink).unwrap();
-    let mut rows: Vec<Vec<u32>> = sink.rows().map(<[u32]>::to_vec).collect();
-    rows.sort_unstable();
-    rows
+    let (rows, _, _) = streamed(plan, snapshot, &ExecutorChoice::Here);
+    sorted(ids_of(&rows))
+}
+
+/// The rows of a plan, the terms that it made, and how it ran.
+pub fn streamed(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    executor: &ExecutorChoice,
+) -> (CollectSink, QueryTerms, ExecutionOutcome) {
+    let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
+    let execution = Execution {
+        plan,
+        snapshot,
+        options: &ExecOptions::default(),
+        terms: &terms,
+        executor,
+    };
+    let ran = execution.stream(&mut rows).unwrap();
+    (rows, terms, ran)
+}
+
+/// The rows as terms, in their order.
+pub fn terms_of(rows: &CollectSink, terms: &QueryTerms, snapshot: &Snapshot) -> Vec<Vec<String>> {
+    let term = |&id: &u32| {
+        let mut bytes = vec![];
+        let known = id == 0
+            || terms.term(VertexId(id), &mut bytes)
+            || snapshot.term(VertexId(id), &mut bytes);
+        assert!(known, "unknown id {id}");
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    rows.rows().map(|r| r.iter().map(term).collect()).collect()
+}
+
+/// The rows of a plan as terms, in their order, and how it ran.
+pub fn answer(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    executor: &ExecutorChoice,
+) -> (Vec<Vec<String>>, ExecutionOutcome) {
+    let (rows, terms, ran) = streamed(plan, snapshot, executor);
+    (terms_of(&rows, &terms, snapshot), ran)
+}
+
+/// The rows of a plan as terms, in their order, and whether another executor than the CPU ran a part of it.
+pub fn mixed(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    executor: &ExecutorChoice,
+) -> (Vec<Vec<String>>, bool) {
+    let (rows, ran) = answer(plan, snapshot, executor);
+    (rows, ran.profile.nodes.iter().any(|n| n.there.is_some()))
+}
+
+/// The device must run what it supports.
+pub fn demanded(gpu: &Arc<GpuExecutor>) -> ExecutorChoice {
+    ExecutorChoice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>)
+}
+
+/// The CPU takes over whatever the device cannot run.
+pub fn rather(gpu: &Arc<GpuExecutor>) -> ExecutorChoice {
+    ExecutorChoice::Rather(Arc::clone(gpu) as Arc<dyn Executor>)
+}
+
+/// Number and checksum of the rows of a plan on the CPU.
+pub fn sum_here(plan: &Plan, snapshot: &Snapshot) -> (u64, u64) {
+    let sum = Summed::<ChecksumSink>::default();
+    let options = ExecOptions::default();
+    jindou_engine::execute(plan, snapshot, &options, &QueryTerms::default(), &sum).unwrap();
+    let sum = sum.into_inner();
+    (sum.rows, sum.checksum)
+}
+
+/// Number and checksum of the rows of a plan on a device, and the profile; `None` if the plan is left to the CPU.
+pub fn sum_on(
+    gpu: &GpuExecutor,
+    plan: &Plan,
+    snapshot: &Snapshot,
+) -> Option<((u64, u64), GpuProfile)> {
+    match gpu.execute(plan, snapshot, ResultUse::Checksum, &GpuOptions::default()) {
+        Ok(r) => Some(((r.rows, r.checksum.unwrap()), r.profile)),
+        Err(Error::Unsupported(_) | Error::Limit(_)) => None,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// The plan of a query.
+pub fn planned(snapshot: &Snapshot, text: &str) -> Plan {
+    plan(&parse(text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
 }
 
 /// The plan of a query with the prefix `:` for `http://e/`.
 pub fn native(snapshot: &Snapshot, text: &str) -> Plan {
-    let text = format!("PREFIX : <http://e/> {text}");
-    plan(&parse(&text).unwrap(), snapshot, &PlanOptions::default()).unwrap()
+    planned(snapshot, &format!("PREFIX : <http://e/> {text}"))
+}
+
+/// A store on disk with the quads of a source.
+pub fn stored(source: &dyn QuadSource) -> (tempfile::TempDir, Snapshot) {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("store");
+    let options = LoadOptions::default()
+        .with_memory(512 << 20)
+        .with_threads(2);
+    load(&dir, source, &options, &Progress::default()).unwrap();
+    (folder, Snapshot::of_base(open(&dir).unwrap()))
 }
 
 /// A snapshot of [`ring`] with edges added (`true`) or removed (`false`): numbers of subject and object, and the
@@ -144,28 +300,20 @@ pub fn ring(n: u32, reach: u32) -> (tempfile::TempDir, Snapshot) {
     let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
     let node = |i: u32| iri(format!("n{}", i % n));
     let mut quads = vec![];
+    let mut add = |s: u32, p: &str, o: oxrdf::Term| {
+        quads.push(Quad::new(
+            node(s),
+            iri(p.into()),
+            o,
+            GraphName::DefaultGraph,
+        ));
+    };
     for i in 0..n {
         for d in 1..=reach {
-            quads.push(Quad::new(
-                node(i),
-                iri("p".into()),
-                node(i + d),
-                GraphName::DefaultGraph,
-            ));
+            add(i, "p", node(i + d).into());
         }
-        quads.push(Quad::new(
-            node(i),
-            iri("q".into()),
-            node(i + 7),
-            GraphName::DefaultGraph,
-        ));
-        let number = Literal::from(i64::from(i));
-        quads.push(Quad::new(
-            node(i),
-            iri("v".into()),
-            number,
-            GraphName::DefaultGraph,
-        ));
+        add(i, "q", node(i + 7).into());
+        add(i, "v", Literal::from(i64::from(i)).into());
     }
     let (folder, base) = store_of(&quads);
     (folder, Snapshot::of_base(base))

@@ -4,7 +4,7 @@
 //! The bindings search for the library once per process, by `LD_LIBRARY_PATH`, so each test starts itself again as a
 //! child process with that variable set.
 
-use crate::common::{edited, native, ring, rows_here, rows_on};
+use crate::common::{edited, native, ring, rows_here, rows_on, until};
 use cudarc::driver::sys::culib;
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, Cuda, GpuExecutor, GpuOptions, Kernel};
@@ -14,7 +14,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const MARKER: &str = "JINDOU_FAKE_CUDA";
 
@@ -187,15 +187,7 @@ impl Fake {
 
     /// Waits until a lost context has been released, which another thread does.
     fn released(&self) {
-        let began = Instant::now();
-        while self.now().contexts > 0 {
-            assert!(
-                began.elapsed() < Duration::from_secs(10),
-                "{:?}",
-                self.now()
-            );
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        until(|| self.now().contexts == 0, || format!("{:?}", self.now()));
     }
 }
 
@@ -253,15 +245,8 @@ fn whole_queries_run_over_the_driver_and_give_everything_back() {
     );
     assert!(held.host_bytes > 0 && held.events > 0, "{held:?}");
     // When idle, the pool releases unused memory.
-    let began = Instant::now();
-    while fake.now().reserved_bytes > fake.now().device_bytes {
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "{:?}",
-            fake.now()
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let is_released = || fake.now().reserved_bytes <= fake.now().device_bytes;
+    until(is_released, || format!("{:?}", fake.now()));
     drop(gpu);
     let c = fake.now();
     let left = [
