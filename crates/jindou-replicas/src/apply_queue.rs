@@ -3,6 +3,7 @@
 //! does block the queue: a group is applied before any later operation starts.
 
 use crate::application::{Application, Evaluated, Report};
+use crate::blocking::blocking;
 use crate::driver::{Done, Driver, Stopped};
 use crate::evaluations::Evaluations;
 use crate::machine::{Base, Blob, Evaluation, Event, Group, RequestKey, Time};
@@ -248,11 +249,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         }
                         Ok(applied)
                     };
-                    let applied = match tokio::task::spawn_blocking(work).await {
-                        Ok(applied) => applied,
-                        Err(e) => Err((first, std::io::Error::other(e))),
-                    };
-                    Some(Done::Applied(applied, publish))
+                    let applied = tokio::task::spawn_blocking(work).await;
+                    let applied = applied.map_err(|e| (first, std::io::Error::other(e)));
+                    Some(Done::Applied(applied.flatten(), publish))
                 });
             }
             ApplyTask::Publish(number) => self.publish(number)?,
@@ -270,11 +269,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 let (held, store) = (apply_queue.all(), self.store.clone());
                 self.spawn(async move {
                     let work = move || held.iter().map(|s| store.rebase(s)).collect();
-                    let rebased = match tokio::task::spawn_blocking(work).await {
-                        Ok(rebased) => rebased,
-                        Err(e) => Err(std::io::Error::other(e)),
-                    };
-                    Some(Done::Rebased(rebased))
+                    Some(Done::Rebased(blocking(work).await))
                 });
             }
             ApplyTask::Install(base, snapshot) => {
@@ -322,12 +317,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
             loop {
                 let (of, base, snapshot) = (store.clone(), base.clone(), snapshot.clone());
                 let merge = move || of.merge(&base, &snapshot);
-                let failed = match tokio::task::spawn_blocking(merge).await {
-                    Ok(Ok(())) => return None,
-                    Ok(Err(e)) => e.to_string(),
-                    Err(e) => e.to_string(),
-                };
-                store.report(Report::Disk(failed));
+                match blocking(merge).await {
+                    Ok(()) => return None,
+                    Err(e) => store.report(Report::Disk(e.to_string())),
+                }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(AGAIN.1);
             }

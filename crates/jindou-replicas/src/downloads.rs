@@ -1,6 +1,7 @@
 //! Downloads: the local store is replaced by the newest complete base of the log.
 
 use crate::application::{Application, Report};
+use crate::blocking::blocking;
 use crate::bucket::{BaseInBucket, Bucket, Failure, Finding};
 use crate::driver::{Done, Driver};
 use crate::machine::{Base, Event, Listing, Name};
@@ -60,13 +61,8 @@ impl UnusableBases {
         listing: &mut Listing,
         all: bool,
     ) -> Option<String> {
-        let newest = listing
-            .bases
-            .iter()
-            .filter_map(|name| match Name::parse(epoch, name) {
-                Some(Name::Base(number)) => Some(number),
-                _ => None,
-            });
+        let bases = listing.bases.iter();
+        let newest = bases.filter_map(|name| Name::parse(epoch, name)?.base());
         let mut found = None;
         if let Some(number) = newest.max().filter(|_| all)
             && let Ok(Err(findings)) = bucket.examine_base(epoch, number).await
@@ -151,11 +147,8 @@ async fn receive<A: Application>(
         Err(findings) => return Ok(Err(UnusableBase::of(&findings))),
     };
     let store = store.clone();
-    let into = match tokio::task::spawn_blocking(move || store.receive(epoch)).await {
-        Ok(Ok(into)) => into,
-        Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
-        Err(e) => return Err(Failure::Refused(e.to_string())),
-    };
+    let into = blocking(move || store.receive(epoch)).await;
+    let into = into.map_err(|e| Failure::Refused(e.to_string()))?;
     match bucket.download(&document, into).await {
         Ok(done) => Ok(Ok(done)),
         Err(Failure::Lost(why)) => match bucket.written(epoch, Name::Base(number)).await? {

@@ -6,6 +6,7 @@ pub(crate) use done::Done;
 
 use crate::application::{Application, Report};
 use crate::apply_queue::{ApplyQueue, ApplyTask};
+use crate::blocking::blocking;
 use crate::bucket::{Bucket, ServerEntry};
 use crate::clock;
 use crate::downloads::UnusableBases;
@@ -549,11 +550,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         let (number, snapshot) = self.apply_queue.published.clone();
         let (base, store) = (self.machine.base(number), self.store.clone());
         self.spawn(async move {
-            let work = move || store.save(&base, &snapshot);
-            let saved = match tokio::task::spawn_blocking(work).await {
-                Ok(saved) => saved,
-                Err(e) => Err(std::io::Error::other(e)),
-            };
+            let saved = blocking(move || store.save(&base, &snapshot)).await;
             Some(Done::Saved(number, saved, reply))
         });
     }

@@ -1,8 +1,9 @@
 //! Metrics of a driver, readable by any thread.
 
 use crate::machine::{ServerName, Time};
+use jindou_model::sync;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Metrics that the driver updates.
@@ -55,7 +56,7 @@ pub struct FiguresNow {
 
 impl Figures {
     pub fn set_writer(&self, writer: Option<&ServerName>) {
-        let mut known = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = sync::lock(&self.writer);
         if known.as_ref() != writer {
             *known = writer.cloned();
         }

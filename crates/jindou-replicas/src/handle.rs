@@ -2,8 +2,9 @@
 
 use crate::figures::{Figures, FiguresNow};
 use crate::machine::{Blob, Consistency, Gap, Outcome, Refusal, Request, ServerName, Time};
+use jindou_model::sync;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
@@ -181,8 +182,7 @@ impl<S> Handle<S> {
 
     /// The server that wrote the newest committed group; `None` if it is unknown.
     pub fn writer(&self) -> Option<ServerName> {
-        let writer = self.figures.writer.lock();
-        writer.unwrap_or_else(PoisonError::into_inner).clone()
+        sync::lock(&self.figures.writer).clone()
     }
 
     /// Time until which queries may bypass the driver.

@@ -17,6 +17,7 @@
 mod application;
 mod apply_queue;
 mod bases;
+mod blocking;
 mod bucket;
 mod clock;
 mod downloads;

@@ -3,8 +3,9 @@
 
 use crate::bucket::ServerEntry;
 use crate::machine::{Message, ServerName};
+use jindou_model::sync;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Connections to other servers.
@@ -127,7 +128,7 @@ impl Hub {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ServerName, mpsc::Sender<FromPeer>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 }
 

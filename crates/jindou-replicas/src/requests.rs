@@ -1,6 +1,7 @@
 //! Requests to the bucket that the machine's actions require.
 
 use crate::application::{Application, Report};
+use crate::blocking::blocking;
 use crate::bucket::{Failure, Put};
 use crate::driver::{Done, Driver};
 use crate::machine::{Blob, Event, Fetch, Fetched, write_span};
@@ -104,8 +105,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.saving = true;
         let store = self.store.clone();
         self.spawn(async move {
-            let merged = tokio::task::spawn_blocking(move || store.merge_everywhere()).await;
-            let merged = merged.map_err(std::io::Error::other).flatten();
+            let merged = blocking(move || store.merge_everywhere()).await;
             Some(Done::MergedEverywhere(merged))
         });
     }

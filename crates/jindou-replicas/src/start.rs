@@ -2,11 +2,11 @@
 
 use crate::application::{Application, Local, Report};
 use crate::bucket::{Beginning, Bucket, Failure, Identity, Remains, ServerEntry};
-use crate::clock;
 use crate::driver::{Driver, Parts};
 use crate::handle::Handle;
 use crate::machine::{Base, Event, GROUP_VERSION, Machine, Name, Settings, Writer};
 use crate::peers::{FromPeer, Peers};
+use crate::{blocking, clock};
 use jindou_model::CancelToken;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -316,11 +316,8 @@ async fn blocking<A: Application, T: Send + 'static>(
     call: impl FnOnce(&A) -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, String> {
     let store = store.clone();
-    match tokio::task::spawn_blocking(move || call(&store)).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(e)) => Err(format!("{failed}: {e}")),
-        Err(e) => Err(format!("{failed}: {e}")),
-    }
+    let done = blocking::blocking(move || call(&store)).await;
+    done.map_err(|e| format!("{failed}: {e}"))
 }
 
 /// Checks a server's name, which is part of object names and of every group.

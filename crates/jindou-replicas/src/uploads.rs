@@ -2,6 +2,7 @@
 //! instead.
 
 use crate::application::{Application, Report, ShardFiles};
+use crate::blocking::blocking;
 use crate::bucket::{BaseFiles, Bucket, Failure};
 use crate::driver::{Done, Driver};
 use crate::machine::{Base, Event};
@@ -139,10 +140,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             let begun = Instant::now();
             let files = match upload.files.clone() {
                 Some(files) => Ok(Some(files)),
-                None => match tokio::task::spawn_blocking(move || store.files(number)).await {
-                    Ok(files) => files.map_err(|e| Report::Disk(e.to_string())),
-                    Err(e) => Err(Report::Disk(e.to_string())),
-                },
+                None => blocking(move || store.files(number)).await,
             };
             let failed = match files {
                 Ok(Some(files)) => {
@@ -153,7 +151,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     }
                 }
                 Ok(None) => Failed::FilesReplaced,
-                Err(report) => Failed::Report(report),
+                Err(e) => Failed::Report(Report::Disk(e.to_string())),
             };
             Some(Done::UploadFailed(upload, failed, begun.elapsed()))
         });
@@ -168,11 +166,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             let mut pause = AGAIN.0;
             loop {
                 let of = store.clone();
-                let files = tokio::task::spawn_blocking(move || of.shard_files(number)).await;
-                let files = match files {
-                    Ok(Ok(Some(files))) => files,
-                    Ok(Ok(None)) => return None,
-                    Ok(Err(e)) => return Some(Done::Report(Report::Disk(e.to_string()))),
+                let files = match blocking(move || of.shard_files(number)).await {
+                    Ok(Some(files)) => files,
+                    Ok(None) => return None,
                     Err(e) => return Some(Done::Report(Report::Disk(e.to_string()))),
                 };
                 match upload_missing(&bucket, place, files).await {

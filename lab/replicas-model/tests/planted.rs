@@ -10,18 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// Checks that the model finds, for each property, a sequence of steps that breaks it.
-fn finds(planted: Planted, watch: Watch, properties: &[&'static str]) {
-    let model = Replicas {
-        groups: 4,
-        watch,
-        planted: Some(planted),
-    };
-    for property in properties {
-        breaks(&format!("{planted:?}"), model, property);
-    }
-}
-
+/// Checks that the model finds a sequence of steps that breaks the property.
 fn breaks<M>(mistake: &str, model: M, property: &'static str)
 where
     M: Model + Clone + Send + Sync + 'static,
@@ -47,76 +36,33 @@ where
 }
 
 #[test]
-fn next_number_after_an_unknown_put() {
-    finds(
-        Planted::NextNumberAfterUnknown,
-        Watch::Update,
-        &[ONCE, ONE_CONTENT],
-    );
-}
-
-#[test]
-fn an_unknown_put_told_as_not_done() {
-    finds(Planted::UnknownIsNotDone, Watch::Update, &[NOT_DONE]);
-}
-
-#[test]
-fn acknowledged_before_others_have_heard() {
-    finds(Planted::AcknowledgedUnconfirmed, Watch::Update, &[SEEN]);
-}
-
-#[test]
-fn a_strict_read_that_looks_before_it_is_asked() {
-    finds(Planted::StrictUsesEarlierListing, Watch::Strict, &[STRICT]);
-}
-
-#[test]
-fn a_taken_name_taken_for_ours() {
-    finds(
-        Planted::ExistsIsOurs,
-        Watch::Update,
-        &[ONE_CONTENT, NOT_LOST],
-    );
-}
-
-#[test]
-fn a_proposed_group_that_others_read() {
-    finds(
-        Planted::ProposedIsRead,
-        Watch::Update,
-        &[ONE_CONTENT, NOT_LOST],
-    );
-}
-
-#[test]
-fn requests_that_are_forgotten() {
-    finds(Planted::RequestsForgotten, Watch::Update, &[ONCE]);
-    finds(Planted::RequestsForgottenByCrash, Watch::Update, &[ONCE]);
-}
-
-#[test]
-fn a_group_that_is_not_evaluated_again() {
-    finds(Planted::NotEvaluatedAgain, Watch::Update, &[IN_ORDER, ONCE]);
-}
-
-#[test]
-fn reads_that_do_not_wait_for_what_was_heard_of() {
-    finds(Planted::ReadsIgnoreKnownGroups, Watch::Update, &[SEEN]);
-}
-
-#[test]
-fn evidence_that_counts_from_its_arrival() {
-    finds(
-        Planted::HeartbeatFreshOnArrival,
-        Watch::Evidence,
-        &[EVIDENCE],
-    );
-    finds(Planted::ListingsAreFresh, Watch::Evidence, &[EVIDENCE]);
-}
-
-#[test]
-fn a_server_s_own_failure_told_as_not_done() {
-    finds(Planted::RefusedHere, Watch::Update, &[NOT_DONE]);
+fn mistakes_break_their_properties() {
+    use Planted::*;
+    let mistakes: [(Planted, Watch, &[&'static str]); 13] = [
+        (NextNumberAfterUnknown, Watch::Update, &[ONCE, ONE_CONTENT]),
+        (UnknownIsNotDone, Watch::Update, &[NOT_DONE]),
+        (AcknowledgedUnconfirmed, Watch::Update, &[SEEN]),
+        (StrictUsesEarlierListing, Watch::Strict, &[STRICT]),
+        (ExistsIsOurs, Watch::Update, &[ONE_CONTENT, NOT_LOST]),
+        (ProposedIsRead, Watch::Update, &[ONE_CONTENT, NOT_LOST]),
+        (RequestsForgotten, Watch::Update, &[ONCE]),
+        (RequestsForgottenByCrash, Watch::Update, &[ONCE]),
+        (NotEvaluatedAgain, Watch::Update, &[IN_ORDER, ONCE]),
+        (ReadsIgnoreKnownGroups, Watch::Update, &[SEEN]),
+        (HeartbeatFreshOnArrival, Watch::Evidence, &[EVIDENCE]),
+        (ListingsAreFresh, Watch::Evidence, &[EVIDENCE]),
+        (RefusedHere, Watch::Update, &[NOT_DONE]),
+    ];
+    for (planted, watch, properties) in mistakes {
+        let model = Replicas {
+            groups: 4,
+            watch,
+            planted: Some(planted),
+        };
+        for property in properties {
+            breaks(&format!("{planted:?}"), model, property);
+        }
+    }
 }
 
 #[test]

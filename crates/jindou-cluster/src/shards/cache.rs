@@ -6,7 +6,7 @@ use super::{Reply, RequestGraphs, ShardRequest};
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{FarKey, List};
 use jindou_model::sync::lock;
-use jindou_model::{Charge, Direction, Error, Holder, MemoryBudget, Result};
+use jindou_model::{Charge, Direction, Holder, MemoryBudget, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Limit in bytes for cached lists. If it is exceeded, all cached lists are dropped.
@@ -209,11 +209,8 @@ impl ShardSession {
         let budget = cache.charge.as_ref()?.budget().clone();
         drop(cache);
         let mut charge = Charge::new(Holder::Shards, &budget);
-        match charge.set(bytes) {
-            Ok(()) => {}
-            Err(Error::Limit(limit)) => self.fail_memory(limit, false),
-            Err(Error::Busy(limit)) => self.fail_memory(limit, true),
-            Err(e) => self.fail(self.own().number(), e.to_string()),
+        if let Err(e) = charge.set(bytes) {
+            self.fail_charge(e);
         }
         Some(charge)
     }
@@ -260,11 +257,8 @@ impl ShardSession {
     pub(super) fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
         let mut cache = lock(&self.cache);
         for ((_, name), list) in group.iter().zip(lists) {
-            match cache.insert(*name, list) {
-                Ok(()) => {}
-                Err(Error::Limit(limit)) => return self.fail_memory(limit, false),
-                Err(Error::Busy(limit)) => return self.fail_memory(limit, true),
-                Err(e) => return self.fail(self.own().number(), e.to_string()),
+            if let Err(e) = cache.insert(*name, list) {
+                return self.fail_charge(e);
             }
         }
     }

@@ -132,14 +132,13 @@ impl ShardSession {
         self.end(SessionFailure::Shard(shard, message));
     }
 
-    /// Makes the query fail because there is no memory for the received data. `of_all` is true if the budget of all
-    /// queries is exceeded.
-    pub(super) fn fail_memory(&self, limit: Limit, of_all: bool) {
-        self.end(if of_all {
-            SessionFailure::Busy(limit)
-        } else {
-            SessionFailure::Limit(limit)
-        });
+    /// Makes the query fail because the received data cannot be charged to it.
+    pub(super) fn fail_charge(&self, error: Error) {
+        match error {
+            Error::Limit(limit) => self.end(SessionFailure::Limit(limit)),
+            Error::Busy(limit) => self.end(SessionFailure::Busy(limit)),
+            e => self.fail(self.own().number(), e.to_string()),
+        }
     }
 
     /// Makes the query fail because a reply does not match its request.
@@ -245,83 +244,17 @@ impl ShardSession {
         lock(&self.cache).get(name).cloned()
     }
 
-    fn fetch_lists(&self, lists: &[(FarKey, GraphScope<'_>)]) {
-        let mut wanted: Vec<(u32, ListName)> = Vec::new();
-        {
-            let mut naming = self.naming();
-            let names = lists
-                .iter()
-                .map(|&(of, scope)| (of.shard, ListName::new(of, naming.name(scope))));
-            // Determine all names before `cache` is locked, since numbering sets of graphs takes another lock.
-            let names: Vec<(u32, ListName)> = names.collect();
-            let cache = lock(&self.cache);
-            wanted.extend(names.into_iter().filter(|n| cache.get(&n.1).is_none()));
-        }
-        wanted.sort_unstable();
-        wanted.dedup();
-        while !wanted.is_empty() {
-            let same = |a: &(u32, ListName), b: &(u32, ListName)| {
-                (a.0, a.1.predicate, a.1.direction) == (b.0, b.1.predicate, b.1.direction)
-                    && a.1.graphs == b.1.graphs
-            };
-            let groups: Vec<&[(u32, ListName)]> = wanted.chunk_by(same).collect();
-            let requests: Vec<(u32, ShardRequest)> = groups
-                .iter()
-                .map(|group| {
-                    let (shard, first) = &group[0];
-                    let request = ShardRequest::Lists {
-                        predicate: first.predicate,
-                        direction: first.direction,
-                        graphs: self.graphs_of(first.graphs),
-                        merged: false,
-                        keys: group.iter().map(|g| g.1.key).collect(),
-                        within: EVERYTHING,
-                        most: PAGE,
-                    };
-                    (*shard, request)
-                })
-                .collect();
-            let replies = self.ask(&requests);
-            if replies.is_empty() {
-                return;
-            }
-            let mut rest = Vec::new();
-            for (group, reply) in groups.into_iter().zip(replies) {
-                let Some(done) = self.keep(group, reply) else {
-                    self.fail_invalid_reply(group[0].0);
-                    return;
-                };
-                rest.extend_from_slice(&group[done..]);
-            }
-            wanted = rest;
-        }
-    }
-
-    /// A list of another shard: from the cache, or requested alone. Empty if the request fails.
-    fn list_of(&self, shard: u32, name: ListName) -> List {
-        if let Some(list) = self.cached(&name) {
-            return list;
-        }
-        let request = ShardRequest::Lists {
+    /// A request for the lists of these keys, which have the predicate, direction and graphs of `name`.
+    fn request_for_lists(&self, name: &ListName, keys: Vec<u32>) -> ShardRequest {
+        ShardRequest::Lists {
             predicate: name.predicate,
             direction: name.direction,
             graphs: self.graphs_of(name.graphs),
             merged: false,
-            keys: vec![name.key],
+            keys,
             within: EVERYTHING,
             most: PAGE,
-        };
-        let Some(reply) = self.ask(&[(shard, request)]).pop() else {
-            return List::default();
-        };
-        let group = [(shard, name)];
-        let found = lists_of(reply, 1).and_then(|mut lists| lists.pop());
-        let Some(list) = found else {
-            self.fail_invalid_reply(shard);
-            return List::default();
-        };
-        self.insert(&group, vec![Arc::clone(&list)]);
-        list
+        }
     }
 
     /// Caches the lists of a reply. Returns their number; `None` if the reply does not match the request.
@@ -488,11 +421,67 @@ impl OtherShards for ShardSession {
     }
 
     fn fetch(&self, lists: &[(FarKey, GraphScope<'_>)]) {
-        self.fetch_lists(lists);
+        let mut wanted: Vec<(u32, ListName)> = Vec::new();
+        {
+            let mut naming = self.naming();
+            let names = lists
+                .iter()
+                .map(|&(of, scope)| (of.shard, ListName::new(of, naming.name(scope))));
+            // Determine all names before `cache` is locked, since numbering sets of graphs takes another lock.
+            let names: Vec<(u32, ListName)> = names.collect();
+            let cache = lock(&self.cache);
+            wanted.extend(names.into_iter().filter(|n| cache.get(&n.1).is_none()));
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        while !wanted.is_empty() {
+            let same = |a: &(u32, ListName), b: &(u32, ListName)| {
+                (a.0, a.1.predicate, a.1.direction) == (b.0, b.1.predicate, b.1.direction)
+                    && a.1.graphs == b.1.graphs
+            };
+            let groups: Vec<&[(u32, ListName)]> = wanted.chunk_by(same).collect();
+            let requests: Vec<(u32, ShardRequest)> = groups
+                .iter()
+                .map(|group| {
+                    let (shard, first) = &group[0];
+                    let keys = group.iter().map(|g| g.1.key).collect();
+                    (*shard, self.request_for_lists(first, keys))
+                })
+                .collect();
+            let replies = self.ask(&requests);
+            if replies.is_empty() {
+                return;
+            }
+            let mut rest = Vec::new();
+            for (group, reply) in groups.into_iter().zip(replies) {
+                let Some(done) = self.keep(group, reply) else {
+                    self.fail_invalid_reply(group[0].0);
+                    return;
+                };
+                rest.extend_from_slice(&group[done..]);
+            }
+            wanted = rest;
+        }
     }
 
+    /// From the cache, or requested alone. Empty if the request fails.
     fn list(&self, of: FarKey, scope: GraphScope<'_>) -> List {
-        self.list_of(of.shard, ListName::new(of, self.graphs_name(scope)))
+        let (shard, name) = (of.shard, ListName::new(of, self.graphs_name(scope)));
+        if let Some(list) = self.cached(&name) {
+            return list;
+        }
+        let request = self.request_for_lists(&name, vec![name.key]);
+        let Some(reply) = self.ask(&[(shard, request)]).pop() else {
+            return List::default();
+        };
+        let group = [(shard, name)];
+        let found = lists_of(reply, 1).and_then(|mut lists| lists.pop());
+        let Some(list) = found else {
+            self.fail_invalid_reply(shard);
+            return List::default();
+        };
+        self.insert(&group, vec![Arc::clone(&list)]);
+        list
     }
 
     fn contains(&self, of: FarKey, neighbour: u32, scope: GraphScope<'_>) -> bool {

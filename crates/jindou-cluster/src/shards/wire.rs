@@ -52,7 +52,8 @@ trait Field: Sized {
     fn read(r: &mut ShardWireReader<'_>) -> Option<Self>;
 }
 
-/// Implements [`Field`] for an enum, from each variant's tag and its fields in the order of encoding.
+/// Implements [`Field`] for an enum, from each variant's tag and its fields in the order of encoding. Tests make random
+/// values of it.
 macro_rules! tagged {
     ($type:ty { $($tag:literal => $name:ident $(($value:ident))? $({ $($field:ident),+ })?,)+ }) => {
         impl Field for $type {
@@ -75,6 +76,19 @@ macro_rules! tagged {
                     })+
                     _ => return None,
                 })
+            }
+        }
+
+        #[cfg(test)]
+        impl tests::Made for $type {
+            fn made(random: &mut u64) -> Self {
+                let variants: &[fn(&mut u64) -> Self] = &[$(|_random| {
+                    $(let $value = tests::Made::made(_random);)?
+                    $($(let $field = tests::Made::made(_random);)+)?
+                    Self::$name $(($value))? $({ $($field),+ })?
+                }),+];
+                let at = <u64 as tests::Made>::made(random) % variants.len() as u64;
+                variants[at as usize](random)
             }
         }
     };

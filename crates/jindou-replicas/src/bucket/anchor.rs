@@ -3,6 +3,7 @@
 //! updates, and an empty listing would be a wrong proof of freshness.
 
 use super::{Bucket, Failure, IDENTITY, Limits, generic};
+use crate::blocking::blocking;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -66,11 +67,7 @@ impl Anchor {
         if self.identity.get().is_none() {
             return Ok(());
         }
-        match tokio::task::spawn_blocking(move || self.check()).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(e)) => Err(generic(e)),
-            Err(e) => Err(generic(e)),
-        }
+        blocking(move || self.check()).await.map_err(generic)
     }
 }
 
@@ -85,15 +82,8 @@ impl Bucket {
             return Ok(());
         };
         let end = Instant::now() + Limits::default().request;
-        match timeout_at(
-            end,
-            tokio::task::spawn_blocking(move || anchor.record_identity()),
-        )
-        .await
-        {
-            Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(e))) => Err(Failure::Unknown(e.to_string())),
-            Ok(Err(e)) => Err(Failure::Unknown(e.to_string())),
+        match timeout_at(end, blocking(move || anchor.record_identity())).await {
+            Ok(recorded) => recorded.map_err(|e| Failure::Unknown(e.to_string())),
             Err(_) => Err(Failure::Unknown(
                 "the directory does not answer in time".into(),
             )),

@@ -9,6 +9,7 @@ use super::known::{read_known, write_known};
 use super::past::micros;
 use super::shards::ShardInBase;
 use super::{Bucket, Failure, Lane, PAGE, Put};
+use crate::blocking::blocking;
 use crate::machine::{Base, Name};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -151,12 +152,7 @@ impl Bucket {
     /// Numbers of the bases in the bucket, ascending.
     pub async fn bases(&self, epoch: u64) -> Result<Vec<u64>, Failure> {
         let (names, _) = self.parsed(epoch, "base", None, usize::MAX).await?;
-        let mut numbers: Vec<u64> = (names.into_iter())
-            .filter_map(|name| match name {
-                Name::Base(number) => Some(number),
-                _ => None,
-            })
-            .collect();
+        let mut numbers: Vec<u64> = names.into_iter().filter_map(Name::base).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
@@ -196,7 +192,7 @@ impl Bucket {
         }
         document.shards = self.all_shards(epoch, base.number, files.shards()).await?;
         document.sum = document.sum().unwrap_or_default();
-        let bytes = serde_json::to_vec(&document).map_err(|e| Failure::Refused(e.to_string()))?;
+        let bytes = serde_json::to_vec(&document).map_err(refused)?;
         let name = Name::Base(base.number).text(epoch);
         let bytes = Bytes::from(bytes);
         if self.create_with_retries(&name, bytes.clone()).await? == Put::Exists
@@ -227,14 +223,10 @@ impl Bucket {
                     let mut bytes = vec![0; size as usize];
                     files.read(&file, at, &mut bytes).map(|()| bytes)
                 };
-                let bytes = match tokio::task::spawn_blocking(read).await {
-                    Ok(Ok(bytes)) => bytes,
-                    Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
-                    Err(e) => return Err(Failure::Refused(e.to_string())),
-                };
+                let bytes = blocking(read).await.map_err(refused)?;
                 let hash = format!("{:032x}", xxh3_128(&bytes));
                 let _ = self.create_with_retries(&object, bytes.into()).await?;
-                Ok((size, hash))
+                Ok::<_, Failure>((size, hash))
             }
         });
         let mut puts = futures_util::stream::iter(puts).buffered(AT_ONCE);
@@ -254,17 +246,13 @@ impl Bucket {
         name: &str,
         bytes: Bytes,
     ) -> Result<Put, Failure> {
-        let mut attempt = 0;
-        loop {
+        Self::with_retries(|| async {
             match self.create_in(Lane::Bulk, name, bytes.clone()).await {
-                put @ (Put::Created | Put::Exists) => return Ok(put),
-                Put::Failed(Failure::Unknown(_)) if attempt < ATTEMPTS => {
-                    attempt += 1;
-                    tokio::time::sleep(Duration::from_millis(50) * (1 << attempt)).await;
-                }
-                Put::Failed(failure) => return Err(failure),
+                Put::Failed(failure) => Err(failure),
+                put => Ok(put),
             }
-        }
+        })
+        .await
     }
 
     /// Reads an object, and retries while the outcome is unknown.
@@ -346,7 +334,8 @@ impl Bucket {
                 into = self.receive(document, place, (&name, file), into).await?;
             }
         }
-        blocking(move || into.finish(&base).map(|store| (base, store))).await
+        let finish = move || into.finish(&base).map(|store| (base, store));
+        blocking(finish).await.map_err(refused)
     }
 
     /// Receives one file, part by part.
@@ -363,7 +352,7 @@ impl Bucket {
             let bytes = part.transpose()?.unwrap_or_default();
             let name = name.to_owned();
             let write = move || into.write(&name, &bytes).map(|()| into);
-            into = blocking(write).await?;
+            into = blocking(write).await.map_err(refused)?;
             part = parts.next().await;
             if part.is_none() {
                 return Ok(into);
@@ -423,12 +412,10 @@ impl Bucket {
     async fn delete_old_bases(&self, epoch: u64, now: u64, keep: Duration) -> Result<u64, Failure> {
         let (found, _) = self.names("base", None, usize::MAX).await?;
         let mut bases: Vec<(u64, u64)> = (found.iter())
-            .filter_map(
-                |meta| match Name::parse(epoch, &self.name(&meta.location)?) {
-                    Some(Name::Base(number)) => Some((number, micros(meta))),
-                    _ => None,
-                },
-            )
+            .filter_map(|meta| {
+                let name = Name::parse(epoch, &self.name(&meta.location)?)?;
+                Some((name.base()?, micros(meta)))
+            })
             .collect();
         bases.sort_unstable();
         let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX);
@@ -504,14 +491,8 @@ fn bases_to_keep(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
     (to_keep, needless)
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(e)) => Err(Failure::Refused(e.to_string())),
-        Err(e) => Err(Failure::Refused(e.to_string())),
-    }
+fn refused(e: impl std::fmt::Display) -> Failure {
+    Failure::Refused(e.to_string())
 }
 
 /// A single file that is in memory.

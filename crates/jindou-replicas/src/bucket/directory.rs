@@ -3,6 +3,7 @@
 //! directory that was opened at the start, and only folders inside of it are created.
 
 use super::generic;
+use crate::blocking::blocking;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use object_store::local::LocalFileSystem;
@@ -212,7 +213,7 @@ impl ObjectStore for Directory {
         let path = self.local.path_to_filesystem(key)?;
         let name = path.strip_prefix(&root.path).map_err(generic)?.to_owned();
         let work = move || root.put(&name, &payload, replaces);
-        match tokio::task::spawn_blocking(work).await.map_err(generic)? {
+        match blocking(work).await {
             Ok(()) => Ok(PutResult {
                 e_tag: None,
                 version: None,

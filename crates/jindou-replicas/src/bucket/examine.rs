@@ -233,15 +233,10 @@ impl Bucket {
             };
             match self.groups_of_span(epoch, (first, last)).await? {
                 Some(groups) => {
-                    groups
-                        .iter()
-                        .filter(|group| group.number > after)
-                        .for_each(|group| {
-                            copies
-                                .entry(group.number)
-                                .or_default()
-                                .push(Link::of(group, epoch));
-                        })
+                    for group in groups.iter().filter(|group| group.number > after) {
+                        let known = copies.entry(group.number).or_default();
+                        known.push(Link::of(group, epoch));
+                    }
                 }
                 None => examined.findings.push(Finding {
                     object: name.text(epoch),

@@ -1,6 +1,7 @@
 //! Listings of the bucket.
 
 use super::{Bucket, Failure, Lane, PAGE, failure, generic};
+use crate::blocking::blocking;
 use crate::machine::{Listing, Name};
 use futures_util::StreamExt;
 use object_store::{ObjectMeta, ObjectStoreExt};
@@ -163,11 +164,7 @@ impl Bucket {
                 Some(opened) => Ok(opened.ok()),
                 None => Ok(None),
             };
-            let _opened = match tokio::task::spawn_blocking(open).await {
-                Ok(Ok(opened)) => opened,
-                Ok(Err(e)) => return Err(generic(e)),
-                Err(e) => return Err(generic(e)),
-            };
+            let _opened = blocking(open).await.map_err(generic)?;
             let mut found = Vec::new();
             for number in (after..u64::MAX).take(most) {
                 let name = Name::Group(number + 1);

@@ -30,6 +30,7 @@ pub use known::{read_known, write_known};
 pub use shards::ShardInBase;
 pub use survey::Survey;
 
+use crate::blocking::blocking;
 use crate::machine::{Fetch, Fetched, Name, PutResult};
 use bytes::Bytes;
 use directory::Directory;
@@ -340,11 +341,7 @@ impl Bucket {
         };
         let sync = async move {
             let work = move || std::fs::File::open(path)?.sync_all();
-            match tokio::task::spawn_blocking(work).await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(e)) => Err(generic(e)),
-                Err(e) => Err(generic(e)),
-            }
+            blocking(work).await.map_err(generic)
         };
         self.within(end, permit, sync).await.map(|_| ())
     }

@@ -52,12 +52,8 @@ impl Bucket {
                 .collect()
         };
         let log = parsed(&listing.log);
-        let mut bases: Vec<u64> = (parsed(&listing.bases).into_iter())
-            .filter_map(|name| match name {
-                Name::Base(number) => Some(number),
-                _ => None,
-            })
-            .collect();
+        let bases = parsed(&listing.bases).into_iter();
+        let mut bases: Vec<u64> = bases.filter_map(Name::base).collect();
         bases.sort_unstable();
         let in_log: Option<u64> = (log.iter())
             .map(|name| match name {

@@ -11,7 +11,7 @@
 //! operator decides.
 
 use super::log::FETCH_AGAIN;
-use super::{Machine, Phase, PutState, Writing, planted};
+use super::{Machine, Phase, PutState, planted};
 use crate::machine::event::{Action, Fetch, Gap, GroupObjectState, Outcome, Problem};
 use crate::machine::group::{Damage, Group};
 use crate::machine::names::Name;
@@ -214,7 +214,7 @@ impl Machine {
         }
         // Object `number` may be this server's own put, created under a name that was free again because the group had
         // been lost or trimmed. So check whether another object has the name.
-        if let Writing::Put(put) = &self.writing
+        if let Some(put) = &self.writing
             && matches!(put.state, PutState::Unproven(_))
         {
             self.set_put(PutState::NameExists);

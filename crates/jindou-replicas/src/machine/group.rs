@@ -31,7 +31,7 @@ impl From<RequestKey> for Request {
 }
 
 /// One run of a server's process. A process puts at most one group for each number.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Writer {
     /// The server's name.
     pub server: ServerName,

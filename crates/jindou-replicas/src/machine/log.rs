@@ -3,8 +3,8 @@
 use super::gaps::Asked;
 use super::planted;
 use super::{
-    Bases, FromBucket, Head, Impossible, ListingState, Machine, Pause, Phase, PutState,
-    ResponseTime, Writing,
+    Bases, FromBucket, Head, Impossible, ListingState, Machine, Pause, Phase, Put, PutState,
+    ResponseTime,
 };
 use crate::machine::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
 use crate::machine::group::{Damage, Group, Record, RequestKey, read_span};
@@ -37,17 +37,20 @@ enum Candidate {
 impl Machine {
     /// True if the bucket's response is certain to concern the first object created under a name after `committed`.
     fn concerns_first_object(&self, answer: ResponseTime) -> bool {
+        self.has_recent_proof(answer) || answer.listings_started < self.validated_before_listing
+    }
+
+    /// True if the latest freshness proof was recent at the time of the bucket's response.
+    pub(super) fn has_recent_proof(&self, answer: ResponseTime) -> bool {
         let limit = self.settings.recent();
-        self.fresh_as_of
-            .is_some_and(|at| answer.at.since(at) <= limit)
-            || answer.listings_started < self.validated_before_listing
+        (self.fresh_as_of).is_some_and(|at| answer.at.since(at) <= limit)
     }
 
     /// Commits the groups that can be committed, in order.
     pub(super) fn advance(&mut self) -> Result<(), Impossible> {
         loop {
             let next = self.next();
-            if let Writing::Put(put) = &self.writing
+            if let Some(put) = &self.writing
                 && put.group.number != next
             {
                 return Err(Impossible("a put of a number that is not the next one"));
@@ -81,10 +84,7 @@ impl Machine {
 
     /// The next group, if it is available, and whether it is certain to be in the log.
     fn candidate(&mut self, next: u64) -> Candidate {
-        let put = match &self.writing {
-            Writing::Put(put) => Some((put.group.clone(), put.state)),
-            Writing::Idle => None,
-        };
+        let put = (self.writing.as_ref()).map(|put| (put.group.clone(), put.state));
         // If a peer has confirmed this server's own group, that peer has verified it.
         let own =
             (put.as_ref()).filter(|(group, _)| self.confirmed.get(&next) == Some(&group.writer));
@@ -145,11 +145,11 @@ impl Machine {
     /// Starts a listing that is newer than the bucket's responses about the next group, unless one is running.
     fn list_after_responses(&mut self) {
         let of_put = match &self.writing {
-            Writing::Put(put) => match put.state {
-                PutState::Unproven(answer) => Some(answer.listings_started),
-                _ => None,
-            },
-            Writing::Idle => None,
+            Some(Put {
+                state: PutState::Unproven(answer),
+                ..
+            }) => Some(answer.listings_started),
+            _ => None,
         };
         let of_group = self
             .fetched
@@ -178,13 +178,11 @@ impl Machine {
         if number != self.next() {
             return Err(Impossible("a group that is not the next one"));
         }
-        let own = match &self.writing {
-            Writing::Put(put) => put.group.writer == group.writer,
-            Writing::Idle => false,
-        };
+        let put = self.writing.as_ref();
+        let own = put.is_some_and(|put| put.group.writer == group.writer);
         let mut again = Vec::new();
         if own {
-            self.writing = Writing::Idle;
+            self.writing = None;
             if self.pending.is_empty() && self.evaluating.is_empty() {
                 self.head = Head::Published;
             }
@@ -240,12 +238,12 @@ impl Machine {
         if self.head == Head::Published {
             return Vec::new();
         }
-        if planted!(self, NotEvaluatedAgain) && !matches!(self.writing, Writing::Idle) {
+        if planted!(self, NotEvaluatedAgain)
+            && let Some(put) = self.writing.take()
+        {
             // With the injected fault, evaluated records are kept and put under the next number.
-            if let Writing::Put(put) = std::mem::replace(&mut self.writing, Writing::Idle) {
-                for record in put.group.records.iter().rev() {
-                    self.pending.push_front((record.key, record.clone()));
-                }
+            for record in put.group.records.iter().rev() {
+                self.pending.push_front((record.key, record.clone()));
             }
             self.head = Head::Own;
             self.out.push(Action::Rollback);
@@ -255,7 +253,7 @@ impl Machine {
         self.head = Head::Published;
         self.keys_in_progress.clear();
         let mut keys = Vec::new();
-        if let Writing::Put(put) = std::mem::replace(&mut self.writing, Writing::Idle) {
+        if let Some(put) = self.writing.take() {
             keys.extend(put.group.records.iter().map(|r| r.key));
         }
         keys.extend(self.pending.drain(..).map(|(key, _)| key));

@@ -43,11 +43,12 @@ pub use names::Name;
 pub use settings::{Settings, Time};
 use state::{
     Bases, FromBucket, Head, ListingState, Pause, Peer, Phase, Put, PutState, ResponseTime, Stage,
-    Waiting, Writing,
+    Waiting,
 };
 
 #[cfg(any(test, feature = "testing"))]
 use crate::simulate::Fault;
+use jindou_model::random::splitmix64;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +81,7 @@ macro_rules! planted {
 pub(crate) use planted;
 
 /// The protocol state of one run of a server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Machine {
     settings: Settings,
     /// The store's id epoch, part of object names and groups.
@@ -145,7 +146,7 @@ pub struct Machine {
     validated_before_listing: u64,
     bases: Bases,
 
-    writing: Writing,
+    writing: Option<Put>,
     /// Evaluated records for the group after the one being written.
     pending: VecDeque<(RequestKey, Record)>,
     /// Updates that the driver evaluates, in order of evaluation, with their tickets.
@@ -181,59 +182,14 @@ impl Machine {
             random: seed,
             began: now,
             now,
-            out: Vec::new(),
-            running: Duration::ZERO,
             next_beat: now,
             next_scan: now,
-            batching: writing::Batching::default(),
-            pauses: writing::Pauses::default(),
-            draining: false,
-            phase: Phase::Closed,
-            needs_base: false,
-            empty: false,
-            committed: 0,
-            writer: None,
             newest_version: 1,
             format: 1,
-            hashes: retention::Hashes::default(),
-            newest_known: 0,
-            head: Head::Published,
-            proposed: BTreeMap::new(),
-            confirmed: BTreeMap::new(),
-            fetched: BTreeMap::new(),
-            fetching: BTreeSet::new(),
-            fetch_pause: Pause::default(),
-            spans: BTreeSet::new(),
-            absent: BTreeSet::new(),
-            gap: None,
-            started_at: 0,
-            rooted: false,
             next_audit: now,
-            freshness_proofs: VecDeque::new(),
-            fresh_as_of: None,
-            listing_state: ListingState::Idle,
-            listing_pause: Pause::default(),
-            listings_started: 0,
             last_listing: now,
-            validated_before_listing: 0,
-            bases: Bases::default(),
-            writing: Writing::Idle,
-            pending: VecDeque::new(),
-            evaluating: VecDeque::new(),
-            keys_in_progress: BTreeSet::new(),
-            last_ticket: 0,
-            queue: VecDeque::new(),
-            waiting: BTreeMap::new(),
-            unacknowledged: BTreeSet::new(),
-            keys: retention::Keys::default(),
-            commit_times: VecDeque::new(),
-            trimmable: 0,
-            trimmed: 0,
             span: (1, 0),
-            peers: BTreeMap::new(),
-            reads: Vec::new(),
-            #[cfg(any(test, feature = "testing"))]
-            fault: None,
+            ..Self::default()
         }
     }
 
@@ -296,10 +252,15 @@ impl Machine {
 
     /// True if a query with the default consistency would be answered without waiting.
     pub fn is_ready(&self, now: Time) -> bool {
+        self.is_complete()
+            && (self.fresh_as_of).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
+    }
+
+    /// True if all groups that are known to exist are committed.
+    fn is_complete(&self) -> bool {
         self.phase == Phase::Following
             && self.committed >= self.newest_known
             && !self.gap_blocks_reads()
-            && (self.fresh_as_of).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
     }
 
     /// True while the folder is empty and the bucket has no base to fill it from.
@@ -327,22 +288,18 @@ impl Machine {
     /// Time until which queries with the default consistency would be answered without waiting, if no event arrives;
     /// `None` if they would have to wait now.
     pub fn fresh_until(&self) -> Option<Time> {
-        let there = self.phase == Phase::Following
-            && self.committed >= self.newest_known
-            && !self.gap_blocks_reads();
-        let fresh_as_of = self.fresh_as_of.filter(|_| there)?;
+        let fresh_as_of = self.fresh_as_of.filter(|_| self.is_complete())?;
         Some(fresh_as_of.after(self.settings.staleness_while_available))
     }
 
     /// Time by which [`Event::Wake`] must be handled if no other event arrives.
     pub fn wake(&self) -> Time {
-        let writes = !matches!(self.writing, Writing::Idle);
         let busy = !self.waiting.is_empty()
             || !self.reads.is_empty()
-            || writes
+            || self.writing.is_some()
             || matches!(self.phase, Phase::DownloadFailed)
             || self.committed < self.newest_known;
-        let is_batching = matches!(self.writing, Writing::Idle) && !self.pending.is_empty();
+        let is_batching = self.writing.is_none() && !self.pending.is_empty();
         let next = match self.listing_state {
             ListingState::Wanted => self.next_beat.min(self.listing_pause.until),
             _ => self.next_beat,
@@ -502,16 +459,12 @@ impl Machine {
 
     /// A random duration between `least` and `most`, by SplitMix64.
     fn between(&mut self, least: Duration, most: Duration) -> Duration {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
+        let random = splitmix64(&mut self.random);
         let range = most.saturating_sub(least);
-        least + range.mul_f64((z >> 11) as f64 / (1_u64 << 53) as f64)
+        least + range.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    fn send(&mut self, to: &ServerName, message: crate::machine::event::Message) {
+    fn send(&mut self, to: &ServerName, message: Message) {
         self.out.push(Action::Send(to.clone(), message));
     }
 
@@ -520,10 +473,7 @@ impl Machine {
             return;
         };
         for peer in &waiting.peers {
-            self.send(
-                peer,
-                crate::machine::event::Message::Outcome(key, outcome.clone()),
-            );
+            self.send(peer, Message::Outcome(key, outcome.clone()));
         }
         if waiting.client {
             self.out.push(Action::Answer(key, outcome));

@@ -23,6 +23,14 @@ impl Name {
         }
     }
 
+    /// The number of a base; `None` for other names.
+    pub fn base(self) -> Option<u64> {
+        match self {
+            Self::Base(number) => Some(number),
+            Self::Group(_) | Self::Span(..) => None,
+        }
+    }
+
     /// The id epoch in the name of an object of any log; `None` for other names.
     pub fn epoch(text: &str) -> Option<u64> {
         let (_, name) = text.split_once('/')?;

@@ -9,9 +9,10 @@ use std::time::Duration;
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// State of the local store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Phase {
     /// The store has not been opened yet.
+    #[default]
     Closed,
     /// The folder is empty. It is filled from a base if the bucket has one; otherwise the store starts empty.
     Empty,
@@ -24,9 +25,10 @@ pub(super) enum Phase {
 }
 
 /// The driver's speculative state (the head), on which updates are evaluated.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) enum Head {
     /// Equal to the published snapshot.
+    #[default]
     Published,
     /// One proposed group, by this writer, is applied to the published snapshot.
     Proposed(Writer),
@@ -50,8 +52,9 @@ pub(super) struct ResponseTime {
 }
 
 /// State of the machine's listings of the bucket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum ListingState {
+    #[default]
     Idle,
     /// A listing will start after the delay that follows a failed listing.
     Wanted,
@@ -90,12 +93,6 @@ pub(super) struct Bases {
 }
 
 /// The group that is being put. There is at most one, and no other number is put until the outcome of the put is known.
-#[derive(Debug)]
-pub(super) enum Writing {
-    Idle,
-    Put(Put),
-}
-
 #[derive(Debug)]
 pub(super) struct Put {
     pub(super) group: Arc<Group>,

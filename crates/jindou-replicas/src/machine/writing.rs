@@ -1,6 +1,6 @@
 //! Updates: which server evaluates them, and how their groups are put.
 
-use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, Writing, planted};
+use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, planted};
 use crate::machine::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
 use crate::machine::group::{Blob, Group, Record, Request, RequestKey, ServerName};
 use crate::machine::settings::Time;
@@ -272,13 +272,7 @@ impl Machine {
                 key,
                 fingerprint: waiting.fingerprint,
             };
-            if let Some(known) = self.keys.get(key) {
-                let number = known.number;
-                self.tell_committed();
-                self.is_committed(key, number);
-                continue;
-            }
-            if self.target().is_some() {
+            if self.keys.get(key).is_some() || self.target().is_some() {
                 self.route(key);
                 continue;
             }
@@ -321,7 +315,7 @@ impl Machine {
                 self.keys_in_progress.remove(&key);
                 self.refused(key, Outcome::Refused(report), 0);
                 let nothing = self.pending.is_empty() && self.evaluating.is_empty();
-                if nothing && matches!(self.writing, Writing::Idle) {
+                if nothing && self.writing.is_none() {
                     self.head = Head::Published;
                 }
             }
@@ -331,7 +325,7 @@ impl Machine {
 
     /// Puts a group with all evaluated records, unless a put is running or batching waits for more.
     pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
-        if !matches!(self.writing, Writing::Idle)
+        if self.writing.is_some()
             || self.pending.is_empty()
             || (self.now < self.batching.until && self.pending.len() < self.batching.expected)
         {
@@ -380,7 +374,7 @@ impl Machine {
         }
         self.batching
             .ended(self.pending.len() + group.records.len());
-        self.writing = Writing::Put(Put {
+        self.writing = Some(Put {
             group: group.clone(),
             bytes,
             attempt: 0,
@@ -399,7 +393,7 @@ impl Machine {
     }
 
     fn send_put(&mut self) {
-        if let Writing::Put(put) = &mut self.writing {
+        if let Some(put) = &mut self.writing {
             put.attempt += 1;
             put.begun = self.now;
             put.state = PutState::Sent;
@@ -412,7 +406,7 @@ impl Machine {
     }
 
     pub(super) fn set_put(&mut self, state: PutState) {
-        if let Writing::Put(put) = &mut self.writing {
+        if let Some(put) = &mut self.writing {
             put.state = state;
         }
     }
@@ -420,7 +414,7 @@ impl Machine {
     /// Handles the outcome of a put.
     pub(super) fn put_returned(&mut self, number: u64, attempt: u32, result: PutResult) {
         let answer = self.response_time();
-        let Writing::Put(put) = &mut self.writing else {
+        let Some(put) = &mut self.writing else {
             return;
         };
         if put.group.number != number || put.attempt != attempt || put.state != PutState::Sent {
@@ -435,7 +429,10 @@ impl Machine {
                 let answered = put.group.records.len();
                 self.batching.begin(self.now, took, waiting, answered);
                 self.let_others_write(took);
-                self.prove(begun, number, answer);
+                // A put that created its object proves that no later group existed when the put started.
+                if self.has_recent_proof(answer) {
+                    self.add_proof(begun, number);
+                }
             }
             PutResult::Exists if planted!(self, ExistsIsOurs) => {
                 put.state = PutState::Unproven(answer);
@@ -482,20 +479,9 @@ impl Machine {
         }
     }
 
-    /// A put that created its object proves that no later group existed when the put started.
-    fn prove(&mut self, begun: Time, number: u64, answer: super::ResponseTime) {
-        let limit = self.settings.recent();
-        if self
-            .fresh_as_of
-            .is_some_and(|at| answer.at.since(at) <= limit)
-        {
-            self.add_proof(begun, number);
-        }
-    }
-
     /// Repeats a put with unknown outcome when its delay is over.
     pub(super) fn scan_put(&mut self) {
-        if let Writing::Put(put) = &self.writing
+        if let Some(put) = &self.writing
             && matches!(put.state, PutState::Again(at) if at <= self.now)
         {
             self.send_put();

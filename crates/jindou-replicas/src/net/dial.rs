@@ -5,10 +5,11 @@ use super::streams;
 use super::table::{DialStep, Entry, Rejection, Table};
 use super::tls::{self, Fingerprint};
 use crate::machine::ServerName;
+use jindou_model::sync;
 use rustls::{ClientConfig, ServerConfig};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -363,7 +364,7 @@ struct UnauthenticatedSlot(Arc<UnauthenticatedLimit>, IpAddr);
 
 impl UnauthenticatedLimit {
     fn enter(self: &Arc<Self>, from: IpAddr) -> Option<UnauthenticatedSlot> {
-        let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = sync::lock(&self.0);
         let all: usize = inside.values().sum();
         let of = inside.entry(from).or_default();
         if *of >= NEW.0 || all >= NEW.1 {
@@ -379,7 +380,7 @@ impl UnauthenticatedLimit {
 
 impl Drop for UnauthenticatedSlot {
     fn drop(&mut self) {
-        let mut inside = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = sync::lock(&self.0.0);
         if let Some(of) = inside.get_mut(&self.1) {
             *of -= 1;
             if *of == 0 {

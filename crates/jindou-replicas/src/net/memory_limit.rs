@@ -3,8 +3,9 @@
 
 use crate::machine::{Message, RequestKey};
 use crate::peers::MessageMemory;
+use jindou_model::sync;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -35,7 +36,7 @@ impl MemoryLimit {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.kept)
     }
 
     /// Reserves this many bytes; `None` if they are not available.

@@ -3,8 +3,9 @@
 
 use super::wire::{FRAME, Outgoing, PIECE, begin_frame, end_frame, kind};
 use crate::machine::{Group, Message, RequestKey};
+use jindou_model::sync;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -96,7 +97,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.waiting)
     }
 
     /// Adds a message, if the queue has capacity.

@@ -8,9 +8,10 @@ use super::tls::{self, Fingerprint, Pinned};
 use crate::bucket::ServerEntry;
 use crate::machine::{Message, ServerName};
 use crate::peers::{FromPeer, MessageMemory, PeerProblem};
+use jindou_model::sync;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
@@ -121,12 +122,12 @@ impl Table {
     }
 
     fn lock(&self) -> MutexGuard<'_, Peers> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.peers)
     }
 
     /// Spawns a task that is aborted when this server stops.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = sync::lock(&self.tasks);
         if let Some(tasks) = tasks.as_mut() {
             while tasks.try_join_next().is_some() {}
             tasks.spawn(work);
@@ -135,11 +136,7 @@ impl Table {
 
     /// Closes all connections.
     pub fn end(&self) {
-        let tasks = self
-            .tasks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let tasks = sync::lock(&self.tasks).take();
         drop(tasks);
     }
 

@@ -1,5 +1,6 @@
 //! Certificates that are created at the start of a process, and trusted because their hashes are in the bucket.
 
+use jindou_model::sync;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
@@ -12,7 +13,7 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 /// SHA-256 of a certificate.
@@ -83,11 +84,11 @@ pub(super) struct Pinned {
 
 impl Pinned {
     pub fn replace(&self, with: HashSet<Fingerprint>) {
-        *self.of.lock().unwrap_or_else(PoisonError::into_inner) = with;
+        *sync::lock(&self.of) = with;
     }
 
     fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
-        let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = sync::lock(&self.of);
         match of.contains(&fingerprint(certificate)) {
             true => Ok(()),
             false => {

@@ -3,124 +3,76 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// A kind of event that is counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Counted {
-    /// Servers, including those that joined later.
-    Servers,
-    /// Events of all kinds.
-    Events,
-    /// Groups in the log.
-    Groups,
-    /// Updates acknowledged.
-    Acknowledged,
-    /// Queries answered.
-    Answered,
-    /// Queries refused.
-    Refused,
-    /// Servers that crashed and restarted.
-    Crashes,
-    /// Crashes that also lost the disk.
-    Emptied,
-    /// Servers that were paused.
-    Pauses,
-    /// Links between two servers that were cut in one direction.
-    CutOneWay,
-    /// Servers cut off from all others.
-    CutOff,
-    /// Servers whose links became slow and lossy.
-    SlowLinks,
-    /// Servers that were cut off from the bucket for some time.
-    BucketCut,
-    /// Servers whose connection to the bucket became slow and lossy.
-    BucketBad,
-    /// Servers that joined later.
-    Joined,
-    /// Servers that left for good.
-    Left,
-    /// Messages between servers that did not arrive.
-    LostMessages,
-    /// Requests to the bucket that did not arrive.
-    LostRequests,
-    /// Requests to the bucket that were executed but whose responses were lost.
-    LostAnswers,
-    /// Requests to the bucket that arrived after their time limit.
-    Late,
-    /// Requests answered with 409.
-    Conflicts,
-    /// Puts that arrived twice.
-    Doubled,
-    /// Stores that were replaced by a base.
-    Downloads,
-    /// Names of groups that were trimmed.
-    Trimmed,
-    /// Groups that the bucket lost.
-    Lost,
-    /// Gaps that servers have reported.
-    Gaps,
-    /// Groups that servers were asked to write back.
-    WrittenBack,
-    /// Bases that servers with shards took into use.
-    Merges,
-    /// Bases that were released.
-    Released,
-    /// Shards uploaded.
-    ShardsUploaded,
-    /// Servers that got another shard.
-    Moved,
-    /// Requests for data of bases.
-    BaseRequests,
-    /// Requests for bases that were refused.
-    BasesRefused,
-    /// Parts of queries.
-    Parts,
-    /// Queries that were run again.
-    RunAgain,
-    /// Queries and evaluations that ended without data of a shard.
-    Unavailable,
-    /// Actions that waited for the files of a merge.
-    HeldBack,
+/// Defines [`Counted`] and the texts of its variants, which also document them.
+macro_rules! counted {
+    ($($(#[$more:meta])* $name:ident $text:literal,)+) => {
+        /// A kind of event that is counted.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Counted {
+            $(#[doc = $text] $(#[$more])* $name,)+
+        }
+
+        const ALL: &[(Counted, &str)] = &[$((Counted::$name, $text),)+];
+    };
 }
 
-const ALL: [(Counted, &str); 37] = [
-    (Counted::Servers, "servers"),
-    (Counted::Events, "events"),
-    (Counted::Groups, "groups"),
-    (Counted::Acknowledged, "updates acknowledged"),
-    (Counted::Answered, "queries answered"),
-    (Counted::Refused, "queries refused"),
-    (Counted::Crashes, "crashes"),
-    (Counted::Emptied, "disks emptied"),
-    (Counted::Pauses, "pauses"),
-    (Counted::CutOneWay, "links cut in one direction"),
-    (Counted::CutOff, "servers cut off from the others"),
-    (Counted::SlowLinks, "servers with slow links"),
-    (Counted::BucketCut, "servers cut off from the bucket"),
-    (Counted::BucketBad, "servers with a slow bucket"),
-    (Counted::Joined, "servers that joined later"),
-    (Counted::Left, "servers that left"),
-    (Counted::LostMessages, "messages lost"),
-    (Counted::LostRequests, "requests lost"),
-    (Counted::LostAnswers, "answers lost"),
-    (Counted::Late, "requests landed late"),
-    (Counted::Conflicts, "requests answered with 409"),
-    (Counted::Doubled, "puts landed twice"),
-    (Counted::Downloads, "bases downloaded"),
-    (Counted::Trimmed, "names trimmed"),
-    (Counted::Lost, "groups lost"),
-    (Counted::Gaps, "gaps reported"),
-    (Counted::WrittenBack, "groups to write back"),
-    (Counted::Merges, "bases taken into use"),
-    (Counted::Released, "bases released"),
-    (Counted::ShardsUploaded, "shards uploaded"),
-    (Counted::Moved, "shards moved"),
-    (Counted::BaseRequests, "requests for bases"),
-    (Counted::BasesRefused, "requests for bases refused"),
-    (Counted::Parts, "parts of queries"),
-    (Counted::RunAgain, "queries run again"),
-    (Counted::Unavailable, "queries and updates without a holder"),
-    (Counted::HeldBack, "actions that waited for a merge"),
-];
+counted! {
+    /// Servers, including those that joined later.
+    Servers "servers",
+    Events "events",
+    Groups "groups",
+    Acknowledged "updates acknowledged",
+    Answered "queries answered",
+    Refused "queries refused",
+    /// Servers that crashed and restarted.
+    Crashes "crashes",
+    /// Crashes that also lost the disk.
+    Emptied "disks emptied",
+    Pauses "pauses",
+    CutOneWay "links cut in one direction",
+    /// Servers cut off from all others.
+    CutOff "servers cut off from the others",
+    SlowLinks "servers with slow links",
+    /// Servers that were cut off from the bucket for some time.
+    BucketCut "servers cut off from the bucket",
+    /// Servers whose connection to the bucket became slow and lossy.
+    BucketBad "servers with a slow bucket",
+    Joined "servers that joined later",
+    Left "servers that left",
+    /// Messages between servers that did not arrive.
+    LostMessages "messages lost",
+    /// Requests to the bucket that did not arrive.
+    LostRequests "requests lost",
+    /// Requests to the bucket that were executed but whose responses were lost.
+    LostAnswers "answers lost",
+    /// Requests to the bucket that arrived after their time limit.
+    Late "requests landed late",
+    Conflicts "requests answered with 409",
+    /// Puts that arrived twice.
+    Doubled "puts landed twice",
+    /// Stores that were replaced by a base.
+    Downloads "bases downloaded",
+    Trimmed "names trimmed",
+    Lost "groups lost",
+    /// Gaps that servers have reported.
+    Gaps "gaps reported",
+    /// Groups that servers were asked to write back.
+    WrittenBack "groups to write back",
+    /// Bases that servers with shards took into use.
+    Merges "bases taken into use",
+    Released "bases released",
+    ShardsUploaded "shards uploaded",
+    Moved "shards moved",
+    BaseRequests "requests for bases",
+    /// Requests for bases that were refused.
+    BasesRefused "requests for bases refused",
+    Parts "parts of queries",
+    RunAgain "queries run again",
+    /// Queries and evaluations that ended without data of a shard.
+    Unavailable "queries and updates without a holder",
+    /// Actions that waited for the files of a merge.
+    HeldBack "actions that waited for a merge",
+}
 
 /// Number of occurrences of each event, in one or several seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,7 +109,7 @@ impl IndexMut<Counted> for Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (what, name)) in ALL.into_iter().enumerate() {
+        for (i, &(what, name)) in ALL.iter().enumerate() {
             let comma = if i == 0 { "" } else { ", " };
             write!(f, "{comma}{} {name}", self[what])?;
         }

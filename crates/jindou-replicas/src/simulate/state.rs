@@ -1,6 +1,7 @@
 //! A simple store for the simulation, random numbers, and hashes.
 
 use crate::machine::group::{Blob, Record, RequestKey};
+use jindou_model::random::splitmix64;
 
 /// Bit in the first byte of an update that sets a register to one of a few values, whatever it was; 0 is one of them.
 pub(super) const CONSTANT: u8 = 16;
@@ -67,15 +68,10 @@ impl State {
     /// Decodes the store from a file.
     pub fn of_bytes(bytes: &[u8; 48]) -> Self {
         let mut state = Self::default();
-        let places = state
-            .registers
-            .iter_mut()
-            .chain([&mut state.count, &mut state.order]);
-        for (place, bytes) in places.zip(bytes.chunks_exact(8)) {
-            *place = bytes
-                .iter()
-                .rev()
-                .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let places = state.registers.iter_mut();
+        let places = places.chain([&mut state.count, &mut state.order]);
+        for (place, bytes) in places.zip(bytes.as_chunks().0) {
+            *place = u64::from_le_bytes(*bytes);
         }
         state
     }
@@ -95,11 +91,8 @@ pub fn fingerprint(key: RequestKey) -> u64 {
     mix(!key.0 as u64) | 1
 }
 
-pub(super) fn mix(x: u64) -> u64 {
-    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+pub(super) fn mix(mut x: u64) -> u64 {
+    splitmix64(&mut x)
 }
 
 /// Deterministic random number generator, seeded with the simulation's seed.

@@ -11,8 +11,7 @@ use super::{Counted, Counts, Fault, Run, Setup};
 use crate::machine::event::{Event, Message};
 use crate::machine::group::ServerName;
 use crate::machine::settings::Settings;
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(super) const MS: u64 = 1000;
@@ -65,35 +64,13 @@ pub(super) enum ScheduledEvent {
     Peers,
 }
 
-struct Scheduled {
-    at: u64,
-    order: u64,
-    scheduled: ScheduledEvent,
-}
-
-impl PartialEq for Scheduled {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Scheduled {}
-impl PartialOrd for Scheduled {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Scheduled {
-    fn cmp(&self, other: &Self) -> Ordering {
-        Reverse((self.at, self.order)).cmp(&Reverse((other.at, other.order)))
-    }
-}
-
 pub(super) struct World<'a> {
     pub now: u64,
     pub random: Random,
     pub settings: Settings,
     pub fault: Option<Fault>,
-    queue: BinaryHeap<Scheduled>,
+    /// Events by their time and the order in which they were scheduled.
+    queue: BTreeMap<(u64, u64), ScheduledEvent>,
     order: u64,
     pub hash: u64,
     pub counts: Counts,
@@ -133,7 +110,7 @@ impl<'a> World<'a> {
             random,
             settings,
             fault: setup.fault,
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             order: 0,
             hash: 0,
             counts: Counts::default(),
@@ -170,12 +147,7 @@ impl<'a> World<'a> {
 
     pub fn at(&mut self, at: u64, scheduled: ScheduledEvent) {
         self.order += 1;
-        let (at, order) = (at.max(self.now), self.order);
-        self.queue.push(Scheduled {
-            at,
-            order,
-            scheduled,
-        });
+        self.queue.insert((at.max(self.now), self.order), scheduled);
     }
 
     pub fn after(&mut self, time: u64, scheduled: ScheduledEvent) {
@@ -243,11 +215,12 @@ impl<'a> World<'a> {
 
     fn run_until(&mut self, end: u64) {
         while self.violation.is_none()
-            && self.queue.peek().is_some_and(|next| next.at <= end)
-            && let Some(next) = self.queue.pop()
+            && let Some(next) = self.queue.first_entry()
+            && next.key().0 <= end
         {
-            self.now = next.at;
-            self.happen(next.scheduled);
+            self.now = next.key().0;
+            let scheduled = next.remove();
+            self.happen(scheduled);
         }
         self.now = self.now.max(end);
     }

@@ -172,12 +172,12 @@ impl Store {
         if matches!(change, SentChange::Change(_) | SentChange::Record { .. }) {
             db.inner.changes.check(head)?;
         }
-        match change {
+        let made = match change {
             SentChange::Change(change) => {
                 let options = &db.inner.runtime.settle_update(&options);
                 let cancel = options.token();
                 let change = Database::prepare_change(change, options, head.prefixes(), &cancel)?;
-                db.evaluate(head, change, options, &cancel)
+                return db.evaluate(head, change, options, &cancel);
             }
             SentChange::Record {
                 after,
@@ -195,21 +195,25 @@ impl Store {
                 let mut report = UpdateReport::default();
                 (report.operations, report.added, report.removed) = (1, added, removed);
                 let made = Some((snapshot, record.to_vec()));
-                Ok(Changed { made, report })
+                return Ok(Changed { made, report });
             }
-            SentChange::StartMerge(base) => Ok(Changed {
-                made: Some(self.0.folder.start_merge(head, base)?),
-                report: UpdateReport::default(),
-            }),
-            SentChange::CommitMerge(_, result) => Ok(Changed {
-                made: Some(self.0.folder.commit_merge(head, result)?),
-                report: UpdateReport::default(),
-            }),
-            SentChange::FreeTerms(runs) => Ok(Changed {
-                made: db.inner.computed_from(head, || head.free_terms(&runs))?,
-                report: UpdateReport::default(),
-            }),
-        }
+            SentChange::StartMerge(base) => Some(self.0.folder.start_merge(head, base)?),
+            SentChange::CommitMerge(_, result) => Some(self.0.folder.commit_merge(head, result)?),
+            SentChange::FreeTerms(runs) => {
+                db.inner.computed_from(head, || head.free_terms(&runs))?
+            }
+        };
+        let report = UpdateReport::default();
+        Ok(Changed { made, report })
+    }
+
+    /// Runs a merge, and counts its outcome once the database is open.
+    fn counted(&self, merge: impl FnOnce() -> Result<()>) -> io::Result<()> {
+        let merged = match self.database() {
+            Some(db) => db.inner.merges.count(merge, |()| 0),
+            None => merge(),
+        };
+        merged.map_err(io::Error::other)
     }
 }
 
@@ -319,14 +323,7 @@ impl Application for Store {
     }
 
     fn save(&self, base: &Base, snapshot: &Snapshot) -> io::Result<()> {
-        let saved = match self.database() {
-            Some(db) => {
-                let save = || self.0.folder.save(base, snapshot);
-                db.inner.merges.count(save, |()| 0)
-            }
-            None => self.0.folder.save(base, snapshot),
-        };
-        saved.map_err(io::Error::other)
+        self.counted(|| self.0.folder.save(base, snapshot))
     }
 
     fn starts_merge(&self, group: &Group) -> bool {
@@ -335,12 +332,7 @@ impl Application for Store {
     }
 
     fn merge(&self, base: &Base, snapshot: &Snapshot) -> io::Result<()> {
-        let merge = || self.0.folder.merge(base, snapshot);
-        let merged = match self.database() {
-            Some(db) => db.inner.merges.count(merge, |()| 0),
-            None => merge(),
-        };
-        merged.map_err(io::Error::other)
+        self.counted(|| self.0.folder.merge(base, snapshot))
     }
 
     fn rebase(&self, snapshot: &Snapshot) -> io::Result<Snapshot> {

@@ -372,7 +372,7 @@ impl IncomingFiles {
     }
 
     /// Appends to the named file, like [`Incoming::write`].
-    pub(super) fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    pub(super) fn append(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         if self.file.as_ref().is_none_or(|(of, _)| of != name) {
             self.end_file()?;
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -441,7 +441,7 @@ impl Incoming<Snapshot> for IncomingStore {
     }
 
     fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-        self.files.write(name, bytes)
+        self.files.append(name, bytes)
     }
 
     fn finish(mut self: Box<Self>, base: &LogBase) -> std::io::Result<Snapshot> {

@@ -9,8 +9,8 @@ use super::Replica;
 use super::request::{self, SentChange, SentOptions};
 use super::wait::wait_for;
 use crate::database::{Database, DatabaseState};
-use crate::update::UpdateOptions;
-use jindou_model::{Error, Resource, Result};
+use crate::update::{UpdateOptions, spawn};
+use jindou_model::Result;
 use jindou_replicas::{Handle, Request, RequestKey};
 use jindou_store::Snapshot;
 use std::sync::Weak;
@@ -28,17 +28,11 @@ pub(super) fn key(what: &str, base: u64) -> u128 {
 /// Starts a thread that proposes changes for as long as the database is open.
 ///
 /// # Errors
-/// [`Error::Limit`] if the thread cannot be created.
+/// As [`spawn`].
 pub(super) fn propose_after_merges(db: &Database, frees_terms: bool) -> Result<()> {
     let state = std::sync::Arc::downgrade(&db.inner);
-    let thread = std::thread::Builder::new().name("jindou-commits".into());
-    let spawned = thread.spawn(move || run(&state, frees_terms));
-    spawned.map(drop).map_err(|e| {
-        Error::limit(
-            Resource::Threads,
-            format!("no thread for the commits of merges: {e}"),
-        )
-    })
+    let failure = "no thread for the commits of merges";
+    spawn("jindou-commits", failure, move || run(&state, frees_terms)).map(drop)
 }
 
 fn run(state: &Weak<DatabaseState>, frees_terms: bool) {

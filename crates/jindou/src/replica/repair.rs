@@ -253,6 +253,23 @@ fn runs(survey: &Survey, from: u64) -> Vec<Run> {
     runs
 }
 
+/// Reads a group; `None` if it is missing or damaged.
+async fn read_group(
+    bucket: &Bucket,
+    log: u64,
+    number: u64,
+) -> std::result::Result<Option<Group>, Failure> {
+    let mut found = None;
+    let each = |group: Group, _| {
+        found = Some(group);
+        Ok::<(), ()>(())
+    };
+    match bucket.read_groups(log, number..=number, 0, each).await {
+        Ok(_) | Err(Failure::Lost(_)) => Ok(found),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// Appends to `said` a description of the groups that would be given up.
 async fn describe(
     bucket: &Bucket,
@@ -276,15 +293,7 @@ async fn describe(
             return Ok(());
         }
         let written = bucket.written(log, Name::Group(number)).await?;
-        let mut found = None;
-        let each = |group: Group, _| {
-            found = Some(group);
-            Ok::<(), ()>(())
-        };
-        match bucket.read_groups(log, number..=number, 0, each).await {
-            Ok(_) | Err(Failure::Lost(_)) => {}
-            Err(failure) => return Err(failure),
-        }
+        let found = read_group(bucket, log, number).await?;
         said.push(match (found, written) {
             (Some(group), Some(written)) => format!(
                 "group {number}: {} updates that {} wrote at {}",
@@ -383,19 +392,9 @@ fn upload_from(place: &str, store: &Path) -> Result<String> {
 
 /// Rejects a store whose newest group differs from the log's group with the same number.
 async fn same_history(bucket: &Bucket, place: &str, log: u64, base: &Base) -> Result<()> {
-    let mut other = false;
-    let compare = |group: Group, _| {
-        other = base.hash != 0 && group.hash(log) != base.hash;
-        Ok::<(), ()>(())
-    };
-    match bucket
-        .read_groups(log, base.number..=base.number, 0, compare)
-        .await
-    {
-        Ok(_) | Err(Failure::Lost(_)) => {}
-        Err(e) => return Err(failed(place, e)),
-    }
-    match other {
+    let found = read_group(bucket, log, base.number).await;
+    let found = found.map_err(|e| failed(place, e))?;
+    match found.is_some_and(|group| base.hash != 0 && group.hash(log) != base.hash) {
         true => Err(Error::Usage(format!(
             "group {} of the log is not the one that this store has: it is another copy of the log",
             base.number

@@ -23,7 +23,7 @@ pub(crate) struct SentOptions {
     pub union_default: Option<bool>,
     pub using: Option<[Vec<String>; 2]>,
     pub base: Option<String>,
-    pub only: Option<Graph>,
+    pub only: Option<GraphName>,
     pub service: bool,
     pub documents: bool,
     pub lenient: bool,
@@ -35,42 +35,17 @@ pub(crate) struct SentOptions {
     pub condition: Option<Condition>,
 }
 
-/// [`GraphName`] as JSON. An enum rather than an option, because an `Option` of an option would lose the inner null.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Graph {
-    Default,
-    Named(String),
-}
-
-impl From<&GraphName> for Graph {
-    fn from(name: &GraphName) -> Self {
-        match name {
-            GraphName::Default => Self::Default,
-            GraphName::Named(iri) => Self::Named(iri.clone()),
-        }
-    }
-}
-
-impl From<Graph> for GraphName {
-    fn from(graph: Graph) -> Self {
-        match graph {
-            Graph::Default => Self::Default,
-            Graph::Named(iri) => Self::Named(iri),
-        }
-    }
-}
-
 #[derive(Serialize, Deserialize)]
 enum Kind {
     /// A change that is applied only if a condition holds. Servers with versions that do not know conditions reject it.
     If(Condition, Box<Self>),
     Update,
     Quads {
-        replaced: Option<Graph>,
-        watched: Option<Graph>,
+        replaced: Option<GraphName>,
+        watched: Option<GraphName>,
         prefixes: Vec<PrefixOf>,
     },
-    Clear(Graph),
+    Clear(GraphName),
     SetPrefix(String, String),
     RemovePrefix(String),
     Record {
@@ -129,7 +104,7 @@ impl SentOptions {
             union_default: options.union_default,
             using: (options.using.as_ref()).map(|u| [u.default.clone(), u.named.clone()]),
             base: options.base.clone(),
-            only: options.only.as_ref().map(Into::into),
+            only: options.only.clone(),
             service: options.service.is_some(),
             documents: options.documents.is_some(),
             lenient: options.lenient,
@@ -152,7 +127,7 @@ impl SentOptions {
                 .using
                 .map(|[default, named]| DatasetChoice { default, named }),
             base: self.base,
-            only: self.only.map(Into::into),
+            only: self.only,
             service: own.service.clone().filter(|_| self.service),
             documents: own.documents.clone().filter(|_| self.documents),
             lenient: self.lenient,
@@ -197,12 +172,12 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &SentOptions) -> Result<Vec<
         SentChange::Change(Change::Quads(quads)) => {
             quads.changes.write(&mut payload);
             Kind::Quads {
-                replaced: quads.replaced.as_ref().map(Into::into),
-                watched: quads.reported_graph.as_ref().map(Into::into),
+                replaced: quads.replaced.clone(),
+                watched: quads.reported_graph.clone(),
                 prefixes: quads.prefixes.iter().map(prefix_of).collect(),
             }
         }
-        SentChange::Change(Change::Clear(graph)) => Kind::Clear(graph.into()),
+        SentChange::Change(Change::Clear(graph)) => Kind::Clear(graph.clone()),
         SentChange::Change(Change::SetPrefix(name, iri)) => {
             Kind::SetPrefix(name.clone(), iri.clone())
         }
@@ -283,12 +258,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, SentOptions)> {
             prefixes,
         } => Change::Quads(QuadChange {
             changes: Cow::Owned(Changes::read(payload).ok_or_else(damaged)?),
-            replaced: replaced.map(Into::into),
-            reported_graph: watched.map(Into::into),
+            replaced,
+            reported_graph: watched,
             prefixes: prefixes.into_iter().map(change_of).collect(),
             charge: None,
         }),
-        Kind::Clear(graph) => Change::Clear(graph.into()),
+        Kind::Clear(graph) => Change::Clear(graph),
         Kind::SetPrefix(name, iri) => Change::SetPrefix(name, iri),
         Kind::RemovePrefix(name) => Change::RemovePrefix(name),
         Kind::Record {
@@ -346,8 +321,8 @@ enum Failed {
     Syntax(String, u64, u64, String, Option<String>),
     Query(String),
     Unsupported(String),
-    Limit(u8, Option<u64>, String),
-    Busy(u8, Option<u64>, String),
+    Limit(SentLimit),
+    Busy(SentLimit),
     Timeout(Duration),
     Conflict(String),
     Precondition(String),
@@ -373,16 +348,22 @@ const RESOURCES: [Resource; 8] = [
 /// Code for a resource that is not in [`RESOURCES`].
 const UNLISTED: u8 = u8::MAX;
 
-fn limit_of(limit: &Limit) -> (u8, Option<u64>, String) {
+/// A limit: the code of its resource, its size if that is known, and its message.
+type SentLimit = (u8, Option<u64>, String);
+
+fn limit_of(limit: &Limit) -> SentLimit {
     let at = RESOURCES.iter().position(|r| *r == limit.resource);
     let code = at.map_or(UNLISTED, |at| at as u8);
     (code, limit.limit, limit.to_string())
 }
 
-/// The limit of the resource with this code; `None` if this version does not know the code.
-fn limit(resource: u8, most: Option<u64>, message: String) -> Option<Limit> {
-    let limit = Limit::new(*RESOURCES.get(usize::from(resource))?, message);
-    Some(match most {
+/// The error for a limit that was reached; [`Error::Internal`] if this version does not know the code of its resource.
+fn reached((resource, most, message): SentLimit, error: fn(Limit) -> Error) -> Error {
+    let Some(resource) = RESOURCES.get(usize::from(resource)) else {
+        return Error::Internal(message);
+    };
+    let limit = Limit::new(*resource, message);
+    error(match most {
         Some(most) => limit.of(most),
         None => limit,
     })
@@ -431,14 +412,8 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
             }
             Error::Query(why) => Failed::Query(why.clone()),
             Error::Unsupported(why) => Failed::Unsupported(why.clone()),
-            Error::Limit(limit) => {
-                let (resource, most, message) = limit_of(limit);
-                Failed::Limit(resource, most, message)
-            }
-            Error::Busy(limit) => {
-                let (resource, most, message) = limit_of(limit);
-                Failed::Busy(resource, most, message)
-            }
+            Error::Limit(limit) => Failed::Limit(limit_of(limit)),
+            Error::Busy(limit) => Failed::Busy(limit_of(limit)),
             Error::Timeout(limit) => Failed::Timeout(*limit),
             Error::Conflict(why) => Failed::Conflict(why.clone()),
             Error::Precondition(why) => Failed::Precondition(why.clone()),
@@ -518,14 +493,8 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
         },
         Failed::Query(why) => Error::Query(why),
         Failed::Unsupported(why) => Error::Unsupported(why),
-        Failed::Limit(resource, most, message) => match limit(resource, most, message.clone()) {
-            Some(limit) => Error::Limit(limit),
-            None => Error::Internal(message),
-        },
-        Failed::Busy(resource, most, message) => match limit(resource, most, message.clone()) {
-            Some(limit) => Error::Busy(limit),
-            None => Error::Internal(message),
-        },
+        Failed::Limit(limit) => reached(limit, Error::Limit),
+        Failed::Busy(limit) => reached(limit, Error::Busy),
         Failed::Internal(why) => Error::Internal(why),
         Failed::Timeout(limit) => Error::Timeout(limit),
         Failed::Conflict(why) => Error::Conflict(why),
@@ -559,7 +528,7 @@ mod tests {
             };
             assert_eq!(read.resource, resource);
         }
-        let told = Failed::Limit(UNLISTED, None, "too much of it".to_owned());
+        let told = Failed::Limit((UNLISTED, None, "too much of it".to_owned()));
         let bytes = serde_json::to_vec(&Answer::Failed(told)).unwrap();
         let error = read_refusal(&bytes);
         assert!(

@@ -389,7 +389,7 @@ impl LogReader<'_> {
             }
             document => document.map_err(|e| self.failed(e))?,
         };
-        let files: Box<dyn Incoming<()>> = Box::new(Files(IncomingFiles::into(dir.to_owned())));
+        let files: Box<dyn Incoming<()>> = Box::new(IncomingFiles::into(dir.to_owned()));
         let (known, ()) = match self.bucket.download(&document, files).await {
             // A part may be missing because the base was deleted meanwhile.
             Err(Failure::Lost(_)) if self.written(Name::Base(number)).await?.is_none() => {
@@ -467,14 +467,12 @@ impl LogReader<'_> {
 }
 
 /// Writes the received files of a store that is being restored.
-struct Files(IncomingFiles);
-
-impl Incoming<()> for Files {
+impl Incoming<()> for IncomingFiles {
     fn write(&mut self, file: &str, bytes: &[u8]) -> std::io::Result<()> {
-        self.0.write(file, bytes)
+        Self::append(self, file, bytes)
     }
 
     fn finish(mut self: Box<Self>, _: &Base) -> std::io::Result<()> {
-        self.0.end().map_err(std::io::Error::other)
+        self.end().map_err(std::io::Error::other)
     }
 }

@@ -1,7 +1,8 @@
 //! Batches of changes that a program makes from terms.
 
+use super::operations::Encoded;
 use jindou_model::{QuadBatch, term};
-use jindou_store::{ChangeTerm, Changes};
+use jindou_store::Changes;
 use oxrdf::{GraphNameRef, QuadRef, Term};
 
 /// Insertions and removals of quads, in order. Of two changes to the same quad the later one wins. [`Database::apply`]
@@ -25,7 +26,7 @@ use oxrdf::{GraphNameRef, QuadRef, Term};
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub(super) changes: Changes,
-    bytes: Vec<u8>,
+    quad: Encoded,
 }
 
 impl Batch {
@@ -46,7 +47,6 @@ impl Batch {
     }
 
     fn push(&mut self, quad: QuadRef<'_>, insert: bool) {
-        self.bytes.clear();
         let graph = match quad.graph_name {
             GraphNameRef::DefaultGraph => None,
             GraphNameRef::NamedNode(n) => Some(Term::from(n.into_owned())),
@@ -58,22 +58,19 @@ impl Batch {
             Some(quad.object.into_owned()),
             graph,
         ];
-        let mut ends = [0; 4];
+        let Encoded { bytes, ends } = &mut self.quad;
+        bytes.clear();
         for (end, t) in ends.iter_mut().zip(&terms) {
             if let Some(t) = t {
-                term::push_term(t, &mut self.bytes);
+                term::push_term(t, bytes);
             }
-            *end = self.bytes.len();
+            *end = bytes.len();
         }
-        let part = |i: usize| {
-            let from = if i == 0 { 0 } else { ends[i - 1] };
-            ChangeTerm::Bytes(&self.bytes[from..ends[i]])
-        };
-        let graph = terms[3].is_some().then(|| part(3));
+        let ([s, p, o], graph) = self.quad.terms();
         if insert {
-            self.changes.insert(part(0), part(1), part(2), graph);
+            self.changes.insert(s, p, o, graph);
         } else {
-            self.changes.remove(part(0), part(1), part(2), graph);
+            self.changes.remove(s, p, o, graph);
         }
     }
 
@@ -97,6 +94,6 @@ impl Batch {
     /// Heap memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.changes.bytes() + self.bytes.capacity()
+        self.changes.bytes() + self.quad.bytes.capacity()
     }
 }

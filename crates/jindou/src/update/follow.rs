@@ -7,18 +7,18 @@
 //!   another base, or different records ─► open the store again ─► publish
 //! ```
 
+use super::background::{Background, Stop};
 use super::durable::{ReadOnlyStore, log_in, read_whole};
 use super::trust::Verify;
 use crate::database::{Database, guarded};
 use jindou_model::sync;
-use jindou_model::{Error, Resource, Result};
+use jindou_model::{Error, Result};
 use jindou_store::Snapshot;
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{BaseLocation, CURRENT, LOG, MANIFEST, current};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Interval at which the files are checked.
@@ -225,34 +225,18 @@ impl Database {
     ) -> Result<Following> {
         drop(Follower::new(self)?);
         let db = self.clone();
-        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("jindou-follow".into())
-            .spawn(move || follow(&db, &stopped, &told))
-            .map_err(|e| {
-                Error::limit(
-                    Resource::Threads,
-                    format!("cannot start a thread to follow the store: {e}"),
-                )
-            })?;
-        Ok(Following {
-            stop,
-            thread: Some(thread),
-        })
+        let failure = "cannot start a thread to follow the store";
+        let work = move |stop: &Stop| follow(&db, stop, &told);
+        let _background = Background::start("jindou-follow", failure, work)?;
+        Ok(Following { _background })
     }
 }
 
-fn follow(db: &Database, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u64>)) {
+fn follow(db: &Database, stop: &Stop, told: &dyn Fn(&Result<u64>)) {
     let mut wait = POLL;
     let mut failing: Option<Instant> = None;
     let mut said = None;
-    loop {
-        let stopped = sync::lock(&stop.0);
-        let waited = stop.1.wait_timeout_while(stopped, wait, |s| !*s);
-        if *waited.unwrap_or_else(PoisonError::into_inner).0 {
-            return;
-        }
+    while !stop.wait(wait) {
         let begun = Instant::now();
         let outcome = Follower::new(db).and_then(|mut f| f.check());
         wait = POLL.max(begun.elapsed() * SHARE);
@@ -278,16 +262,5 @@ fn follow(db: &Database, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u6
 /// Handle of a thread that follows a store. Dropping it ends the thread; the database then stays in its current state.
 #[must_use = "dropped, the database no longer changes"]
 pub struct Following {
-    stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        *sync::lock(&self.stop.0) = true;
-        self.stop.1.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    _background: Background,
 }

@@ -8,18 +8,18 @@
 //!                    ─► records up to S are removed from the log, and replaced files are removed
 //! ```
 
+use super::background::{Background, Stop};
 use super::durable::WritableStore;
 use super::shards::ShardHost;
 use crate::database::{Database, DatabaseState};
 use jindou_log::{Directory, Files};
 use jindou_model::sync;
-use jindou_model::{CancelToken, Error, Progress, Resource, Result, setters};
+use jindou_model::{CancelToken, Error, Progress, Result, setters};
 use jindou_store::shard::shard_folder;
 use jindou_store::{MergeOptions, MergeReport, Merging, ShardFiles};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Statistics of a database's merges, and whether one is running.
@@ -391,40 +391,20 @@ impl Database {
     ) -> Result<BackgroundMerges> {
         self.inner.sink.may_merge(&self.inner)?;
         let cancel = policy.options.cancel.clone();
-        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
-        let (db, told) = (self.clone(), Arc::clone(&stop));
-        let thread = std::thread::Builder::new()
-            .name("jindou-merge".into())
-            .spawn(move || db.merge_while(&policy, &told, &each))
-            .map_err(|e| {
-                Error::limit(
-                    Resource::Threads,
-                    format!("cannot start a thread for merging: {e}"),
-                )
-            })?;
+        let db = self.clone();
+        let failure = "cannot start a thread for merging";
+        let work = move |stop: &Stop| db.merge_while(&policy, stop, &each);
+        let _background = Background::start("jindou-merge", failure, work)?;
         Ok(BackgroundMerges {
             cancel,
-            stop,
-            thread: Some(thread),
+            _background,
         })
     }
 
-    fn merge_while(
-        &self,
-        policy: &MergePolicy,
-        stop: &(Mutex<bool>, Condvar),
-        each: &dyn Fn(&Result<MergeReport>),
-    ) {
+    fn merge_while(&self, policy: &MergePolicy, stop: &Stop, each: &dyn Fn(&Result<MergeReport>)) {
         let mut again = AGAIN[0];
         let mut wait = POLL;
-        loop {
-            let stopped = sync::lock(&stop.0);
-            let waited = stop
-                .1
-                .wait_timeout_while(stopped, wait, |stopped| !*stopped);
-            if *waited.unwrap_or_else(PoisonError::into_inner).0 {
-                return;
-            }
+        while !stop.wait(wait) {
             wait = POLL;
             if !self.is_merge_due(policy) {
                 continue;
@@ -449,17 +429,11 @@ impl Database {
 #[must_use = "dropped, it merges no more"]
 pub struct BackgroundMerges {
     cancel: CancelToken,
-    stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
+    _background: Background,
 }
 
 impl Drop for BackgroundMerges {
     fn drop(&mut self) {
         self.cancel.cancel();
-        *sync::lock(&self.stop.0) = true;
-        self.stop.1.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }

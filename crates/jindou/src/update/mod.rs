@@ -24,6 +24,7 @@
 //! | `change` | changes as values, parsed without a lock and then evaluated over a snapshot |
 //! | `sink` | orders changes and makes them durable: in this process, or in a log that several servers share |
 
+mod background;
 mod batch;
 mod change;
 mod condition;
@@ -47,6 +48,8 @@ mod transaction;
 mod trust;
 mod writer;
 
+#[cfg(feature = "replicas")]
+pub(crate) use background::spawn;
 pub use batch::Batch;
 pub(crate) use change::{Change, QuadChange};
 pub use condition::{Condition, RevisionSet};
@@ -81,7 +84,6 @@ pub(crate) use {
 
 use crate::database::{Database, guarded};
 use crate::options::DatasetChoice;
-use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, setters};
 use jindou_parse::{DocumentSource, SkipReport};
@@ -295,12 +297,7 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.inner.check_accepts_updates()?;
-        let cancel = options.token();
-        let options = &self.inner.runtime.settle_update(options);
-        let gathered = self.gathered(source, options.only.as_ref(), options, &cancel, progress)?;
-        let change = gathered.into_change(None, options.only.clone());
-        self.submit(Change::Quads(change), options, &cancel)
+        self.insert_into(None, source, options, progress)
     }
 
     /// Replaces the quads of a graph by those of a source, in one transaction.
@@ -314,12 +311,7 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.inner.check_accepts_updates()?;
-        let cancel = options.token();
-        let options = &self.inner.runtime.settle_update(options);
-        let gathered = self.gathered(source, Some(graph), options, &cancel, progress)?;
-        let change = gathered.into_change(Some(graph.clone()), None);
-        self.submit(Change::Quads(change), options, &cancel)
+        self.insert_into(Some(graph), source, options, progress)
     }
 
     /// Removes all quads of a graph. For a named graph that does not exist, [`UpdateOptions::condition`] is not tested.
@@ -374,15 +366,23 @@ impl Database {
         self.inner.writer.log_status()
     }
 
-    /// Reads all quads of a source, before the transaction acquires the right to write.
-    fn gathered(
+    /// Adds all quads of a source, which are read before the transaction acquires the right to write. They replace those
+    /// of the graph `replaced`, if there is one.
+    fn insert_into(
         &self,
+        replaced: Option<&GraphName>,
         source: &dyn QuadSource,
-        only: Option<&GraphName>,
-        options: &Settled<'_, UpdateOptions>,
-        cancel: &CancelToken,
+        options: &UpdateOptions,
         progress: &Progress,
-    ) -> Result<documents::GatheredQuads> {
-        guarded(|| documents::read_quads(source, only, options, cancel, progress))
+    ) -> Result<UpdateReport> {
+        self.inner.check_accepts_updates()?;
+        let cancel = options.token();
+        let options = &self.inner.runtime.settle_update(options);
+        let only = replaced.or(options.only.as_ref());
+        let read = || documents::read_quads(source, only, options, &cancel, progress);
+        let gathered = guarded(read)?;
+        let reported = options.only.clone().filter(|_| replaced.is_none());
+        let change = gathered.into_change(replaced.cloned(), reported);
+        self.submit(Change::Quads(change), options, &cancel)
     }
 }

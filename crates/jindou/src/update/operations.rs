@@ -250,14 +250,14 @@ fn graph_name(name: &GraphName, to: &mut Vec<u8>) {
 }
 
 /// Canonical bytes of a quad's four terms, concatenated; the graph is empty for the default graph.
-#[derive(Default)]
-struct Encoded {
-    bytes: Vec<u8>,
-    ends: [usize; 4],
+#[derive(Clone, Debug, Default)]
+pub(super) struct Encoded {
+    pub(super) bytes: Vec<u8>,
+    pub(super) ends: [usize; 4],
 }
 
 impl Encoded {
-    fn terms(&self) -> ([ChangeTerm<'_>; 3], Option<ChangeTerm<'_>>) {
+    pub(super) fn terms(&self) -> ([ChangeTerm<'_>; 3], Option<ChangeTerm<'_>>) {
         let part = |i: usize| {
             let from = if i == 0 { 0 } else { self.ends[i - 1] };
             &self.bytes[from..self.ends[i]]

@@ -21,11 +21,9 @@ impl GraphName {
     /// # Errors
     /// [`Error::Query`] if the name is not an IRI.
     pub(super) fn target(&self) -> Result<TargetGraphs> {
-        Ok(match self {
-            Self::Default => TargetGraphs::Default,
-            Self::Named(_) => {
-                TargetGraphs::named(&self.node()?.unwrap_or(NamedNode::new_unchecked("")))
-            }
+        Ok(match self.node()? {
+            None => TargetGraphs::Default,
+            Some(name) => TargetGraphs::named(&name),
         })
     }
 
@@ -46,6 +44,14 @@ impl GraphName {
     }
 }
 
+/// Replaces the default graph by this one, if it is a named graph. Returns true.
+fn rename<G: From<NamedNode>>(graph: &mut G, node: Option<&NamedNode>) -> bool {
+    if let Some(node) = node {
+        *graph = node.clone().into();
+    }
+    true
+}
+
 /// Replaces references to the default graph in the request by `only`.
 ///
 /// # Errors
@@ -64,31 +70,16 @@ pub(super) fn restrict(request: &mut UpdateRequest, only: &GraphName) -> Result<
         }
         let is_own = |g: &NamedNode| Some(g) == node.as_ref();
         let name = |g: &mut Name| match g {
-            Name::DefaultGraph => {
-                if let Some(n) = &node {
-                    *g = n.clone().into();
-                }
-                true
-            }
+            Name::DefaultGraph => rename(g, node.as_ref()),
             Name::NamedNode(n) => is_own(n),
         };
         let pattern = |g: &mut GraphNamePattern| match g {
-            GraphNamePattern::DefaultGraph => {
-                if let Some(n) = &node {
-                    *g = n.clone().into();
-                }
-                true
-            }
+            GraphNamePattern::DefaultGraph => rename(g, node.as_ref()),
             GraphNamePattern::NamedNode(n) => is_own(n),
             GraphNamePattern::Variable(_) => false,
         };
         let target = |g: &mut GraphTarget| match g {
-            GraphTarget::DefaultGraph => {
-                if let Some(n) = &node {
-                    *g = n.clone().into();
-                }
-                true
-            }
+            GraphTarget::DefaultGraph => rename(g, node.as_ref()),
             GraphTarget::NamedNode(n) => is_own(n),
             GraphTarget::NamedGraphs | GraphTarget::AllGraphs => false,
         };

@@ -5,7 +5,8 @@
 use super::transaction::Transaction;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_model::{
-    Direction, FIRST_QUERY_ID, MemoryBudget, NO_VERTEX, Result, VertexId, scope, term,
+    Charge, Direction, FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, Result, VertexId, scope,
+    term,
 };
 use jindou_plan::sparql::{
     BlankNode, Canonical, GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern,
@@ -199,8 +200,7 @@ pub(super) struct TemplateRows<'a> {
 struct KeptRows {
     ids: Vec<u32>,
     rows: usize,
-    budget: MemoryBudget,
-    charged: u64,
+    charge: Charge,
 }
 
 impl KeptRows {
@@ -211,20 +211,13 @@ impl KeptRows {
             let larger = want.max(self.ids.capacity() * 2).max(1024);
             let bytes = larger as u64 * 4;
             // During the copy, both the old and the new allocation exist.
-            self.budget.charge(bytes)?;
+            self.charge.add(bytes)?;
             self.ids.reserve_exact(larger - self.ids.len());
-            self.budget.release(self.charged);
-            self.charged = bytes;
+            self.charge.set(bytes)?;
         }
         self.ids.extend_from_slice(row);
         self.rows += 1;
         Ok(())
-    }
-}
-
-impl Drop for KeptRows {
-    fn drop(&mut self) {
-        self.budget.release(self.charged);
     }
 }
 
@@ -247,8 +240,7 @@ impl<'a> TemplateRows<'a> {
             kept: KeptRows {
                 ids: vec![],
                 rows: 0,
-                budget: budget.clone(),
-                charged: 0,
+                charge: Charge::new(Holder::Rest, budget),
             },
             maker: QuadMaker {
                 snapshot,

@@ -6,7 +6,7 @@ use crate::database::watching;
 use crate::runtime::Settled;
 use jindou_model::prefixes::PrefixChange;
 use jindou_model::term::MAX_TRIPLE_NESTING;
-use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
+use jindou_model::{CancelToken, Charge, Error, Holder, Resource, Result};
 use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ pub(crate) struct Transaction {
     pub(super) labels: LabelGenerator,
     pub(super) threads: usize,
     pub(super) cancel: CancelToken,
-    charge: TransactionCharge,
+    charge: Charge,
 }
 
 /// The snapshot to publish and its log record.
@@ -92,7 +92,7 @@ impl Transaction {
             graph_was_there: None,
             labels: LabelGenerator::new(),
             threads: options.threads,
-            charge: TransactionCharge::new(&options.memory),
+            charge: Charge::new(Holder::Rest, &options.memory),
         }
     }
 
@@ -135,7 +135,11 @@ impl Transaction {
     pub(super) fn check_for(&mut self, more: u64) -> Result<()> {
         self.cancel.check()?;
         let held = self.changes.bytes() as u64 + applying(&self.changes);
-        self.charge.set(held + self.recorded() + more)
+        self.hold(held + self.recorded() + more)
+    }
+
+    fn hold(&mut self, bytes: u64) -> Result<()> {
+        self.charge.set(bytes.next_multiple_of(STEP))
     }
 
     /// Memory of the record and of the log's copy of it, in bytes.
@@ -155,7 +159,7 @@ impl Transaction {
     /// Applies changes that were collected by the caller.
     pub(super) fn apply(&mut self, changes: &Changes) -> Result<()> {
         self.apply_pending()?;
-        self.charge.set(self.recorded() + applying(changes))?;
+        self.hold(self.recorded() + applying(changes))?;
         self.cancel.check()?;
         self.apply_unchecked(changes)
     }
@@ -186,7 +190,7 @@ impl Transaction {
             self.outcome.added += applied.added;
             self.outcome.removed += applied.removed;
         }
-        self.charge.set(self.recorded())
+        self.hold(self.recorded())
     }
 
     /// Changes prefixes. The new snapshot contains all prefix changes of the transaction so far.
@@ -219,7 +223,7 @@ impl Transaction {
         self.record.truncate(mark.record);
         (self.outcome, self.begun) = (mark.outcome, mark.begun);
         // Lowers the charge, so it cannot fail.
-        let _ = self.charge.set(self.recorded());
+        let _ = self.hold(self.recorded());
     }
 
     /// Applies all recorded changes to the snapshot. Returns the numbers of quads added and removed so far.
@@ -292,37 +296,5 @@ impl LabelGenerator {
         u64::from_str_radix(digits, 16)
             .unwrap_or(0)
             .wrapping_add(self.next)
-    }
-}
-
-/// An amount charged to a memory budget, released on drop.
-struct TransactionCharge {
-    budget: MemoryBudget,
-    held: u64,
-}
-
-impl TransactionCharge {
-    fn new(budget: &MemoryBudget) -> Self {
-        Self {
-            budget: budget.clone(),
-            held: 0,
-        }
-    }
-
-    fn set(&mut self, bytes: u64) -> Result<()> {
-        let want = bytes.next_multiple_of(STEP);
-        if want > self.held {
-            self.budget.charge(want - self.held)?;
-        } else {
-            self.budget.release(self.held - want);
-        }
-        self.held = want;
-        Ok(())
-    }
-}
-
-impl Drop for TransactionCharge {
-    fn drop(&mut self) {
-        self.budget.release(self.held);
     }
 }

@@ -1,6 +1,7 @@
 //! Verification of a store's files: comparing their bytes with their hashes.
 
-use jindou_model::{Error, Resource, Result};
+use super::background::spawn;
+use jindou_model::{Error, Result};
 use jindou_store::Base;
 use jindou_store::directory::{Manifest, verify};
 use std::path::{Path, PathBuf};
@@ -91,14 +92,9 @@ impl Trust {
                 }
             }
         };
-        let spawned = std::thread::Builder::new()
-            .name("jindou-verify".into())
-            .spawn(work);
-        if let Err(e) = spawned {
-            let _ = trust.damage.set(Error::limit(
-                Resource::Threads,
-                format!("cannot start a thread to verify the store's files: {e}"),
-            ));
+        let failure = "cannot start a thread to verify the store's files";
+        if let Err(e) = spawn("jindou-verify", failure, work) {
+            let _ = trust.damage.set(e);
         }
         trust
     }

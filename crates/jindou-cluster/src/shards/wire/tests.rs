@@ -1,160 +1,64 @@
 use super::*;
-use proptest::collection::vec;
+use jindou_model::random::splitmix64;
 use proptest::prelude::*;
+use proptest::sample::Index;
 
-fn direction() -> impl Strategy<Value = Direction> {
-    prop_oneof![Just(Direction::Out), Just(Direction::In)]
+/// A value that can be made from random numbers.
+pub(super) trait Made {
+    fn made(random: &mut u64) -> Self;
 }
 
-fn graphs() -> impl Strategy<Value = RequestGraphs> {
-    prop_oneof![
-        Just(RequestGraphs::Default),
-        any::<u32>().prop_map(RequestGraphs::Named),
-        Just(RequestGraphs::AnyNamed),
-        Just(RequestGraphs::Union),
-        column().prop_map(RequestGraphs::Set),
-    ]
+impl Made for u64 {
+    fn made(random: &mut u64) -> Self {
+        splitmix64(random)
+    }
 }
 
-fn column() -> impl Strategy<Value = Vec<u32>> {
-    vec(any::<u32>(), 0..9)
+impl Made for u32 {
+    fn made(random: &mut u64) -> Self {
+        splitmix64(random) as Self
+    }
 }
 
-fn text() -> impl Strategy<Value = Vec<u8>> {
-    vec(any::<u8>(), 0..9)
+impl Made for u8 {
+    fn made(random: &mut u64) -> Self {
+        splitmix64(random) as Self
+    }
 }
 
-fn a_request() -> impl Strategy<Value = ShardRequest> {
-    let n = any::<u32>;
-    prop_oneof![
-        (
-            n(),
-            direction(),
-            graphs(),
-            any::<bool>(),
-            column(),
-            [n(), n()],
-            n()
-        )
-            .prop_map(
-                |(predicate, direction, graphs, merged, keys, within, most)| ShardRequest::Lists {
-                    predicate,
-                    direction,
-                    graphs,
-                    merged,
-                    keys,
-                    within,
-                    most,
-                }
-            ),
-        (n(), direction(), graphs(), column(), column()).prop_map(
-            |(predicate, direction, graphs, keys, neighbours)| ShardRequest::Contains {
-                predicate,
-                direction,
-                graphs,
-                keys,
-                neighbours,
-            }
-        ),
-        (n(), direction(), column()).prop_map(|(predicate, direction, keys)| {
-            ShardRequest::Degrees {
-                predicate,
-                direction,
-                keys,
-            }
-        }),
-        (n(), direction(), graphs(), n(), n()).prop_map(
-            |(predicate, direction, graphs, from, most)| ShardRequest::Keys {
-                predicate,
-                direction,
-                graphs,
-                from,
-                most,
-            }
-        ),
-        (direction(), column()).prop_map(|(direction, vertices)| ShardRequest::Predicates {
-            direction,
-            vertices,
-        }),
-        column().prop_map(|ids| ShardRequest::Terms { ids }),
-        (column(), text()).prop_map(|(ends, bytes)| ShardRequest::Lookup { ends, bytes }),
-        (n(), n()).prop_map(|(graph, predicate)| ShardRequest::GraphSubjects { graph, predicate }),
-        n().prop_map(|graph| ShardRequest::GraphPredicates { graph }),
-        n().prop_map(|predicate| ShardRequest::ObjectTerms { predicate }),
-        text().prop_map(ShardRequest::Post),
-        Just(ShardRequest::MergeResult),
-        (n(), direction()).prop_map(|(predicate, direction)| ShardRequest::Summary {
-            predicate,
-            direction
-        }),
-        (column(), text()).prop_map(|(ends, bytes)| ShardRequest::Find { ends, bytes }),
-        (text(), any::<bool>(), graphs(), column(), any::<u64>(), n()).prop_map(
-            |(words, iris, graphs, labels, from, micros)| {
-                ShardRequest::Words {
-                    words,
-                    iris,
-                    graphs,
-                    labels,
-                    from,
-                    micros,
-                }
-            }
-        ),
-        (graphs(), column()).prop_map(|(graphs, vertices)| ShardRequest::Uses { graphs, vertices }),
-    ]
+impl Made for bool {
+    fn made(random: &mut u64) -> Self {
+        splitmix64(random) & 1 == 1
+    }
 }
 
-fn a_reply() -> impl Strategy<Value = Reply> {
-    let wide = || vec(any::<u64>(), 0..9);
-    prop_oneof![
-        (column(), column(), column()).prop_map(|(ends, neighbours, graphs)| Reply::Lists {
-            ends,
-            neighbours,
-            graphs,
-        }),
-        (column(), vec(any::<[u32; 2]>(), 0..9))
-            .prop_map(|(ends, runs)| Reply::Runs { ends, runs }),
-        text().prop_map(Reply::There),
-        (wide(), wide()).prop_map(|(default, named)| Reply::Degrees { default, named }),
-        (column(), any::<bool>()).prop_map(|(ids, more)| Reply::Ids { ids, more }),
-        (column(), column()).prop_map(|(ends, predicates)| Reply::Predicates { ends, predicates }),
-        (column(), text()).prop_map(|(ends, bytes)| Reply::Terms { ends, bytes }),
-        any::<u8>().prop_map(Reply::Objects),
-        (
-            [column(), column(), column(), column()],
-            text(),
-            any::<[bool; 2]>(),
-            any::<u64>()
-        )
-            .prop_map(
-                |([ids, ends, subject_ends, subjects], bytes, [cut, more], next)| Reply::Words {
-                    ids,
-                    ends,
-                    bytes,
-                    subject_ends,
-                    subjects,
-                    cut,
-                    more,
-                    next,
-                }
-            ),
-        (text(), wide()).prop_map(|(seen, uses)| Reply::Uses { seen, uses }),
-        text().prop_map(Reply::Post),
-        (column(), column(), column(), wide(), wide()).prop_map(
-            |(ids, ends, predicates, default, named)| Reply::Found {
-                ids,
-                ends,
-                predicates,
-                default,
-                named,
-            }
-        ),
-    ]
+impl Made for [u32; 2] {
+    fn made(random: &mut u64) -> Self {
+        [u32::made(random), u32::made(random)]
+    }
+}
+
+impl<T: Made> Made for Vec<T> {
+    fn made(random: &mut u64) -> Self {
+        (0..splitmix64(random) % 9)
+            .map(|_| T::made(random))
+            .collect()
+    }
+}
+
+fn some_requests(mut seed: u64) -> Vec<(u32, ShardRequest)> {
+    let requests = Vec::made(&mut seed);
+    (0..).map(|_| u32::made(&mut seed)).zip(requests).collect()
+}
+
+fn some_replies(mut seed: u64) -> Vec<Reply> {
+    Vec::made(&mut seed)
 }
 
 proptest! {
     #[test]
-    fn requests_come_back(all in vec((any::<u32>(), a_request()), 0..5), cut in any::<prop::sample::Index>()) {
+    fn requests_come_back(seed: u64, cut: Index) {
+        let all = some_requests(seed);
         let mut bytes = message(7, &all.iter().collect::<Vec<_>>());
         prop_assert_eq!(requests(&bytes), Some((7, all)));
         prop_assert_eq!(requests(&bytes[..cut.index(bytes.len())]), None);
@@ -163,7 +67,8 @@ proptest! {
     }
 
     #[test]
-    fn replies_come_back(all in vec(a_reply(), 0..5), cut in any::<prop::sample::Index>()) {
+    fn replies_come_back(seed: u64, cut: Index) {
+        let all = some_replies(seed);
         let mut bytes = Vec::new();
         put_replies(&all, &mut bytes);
         prop_assert_eq!(replies(&bytes), Some(all));
@@ -174,12 +79,8 @@ proptest! {
 
     /// Damaged bytes are rejected, or decode to a value whose encoding is exactly these bytes.
     #[test]
-    fn damage_is_refused_or_means_itself(
-        all in vec((any::<u32>(), a_request()), 1..4),
-        given in vec(a_reply(), 1..4),
-        at in any::<prop::sample::Index>(),
-        byte in any::<u8>(),
-    ) {
+    fn damage_is_refused_or_means_itself(seed: u64, at: Index, byte: u8) {
+        let all = some_requests(seed);
         let mut bytes = message(7, &all.iter().collect::<Vec<_>>());
         let place = at.index(bytes.len());
         bytes[place] = byte;
@@ -188,7 +89,7 @@ proptest! {
             prop_assert_eq!(again, bytes);
         }
         let mut bytes = Vec::new();
-        put_replies(&given, &mut bytes);
+        put_replies(&some_replies(seed), &mut bytes);
         let place = at.index(bytes.len());
         bytes[place] = byte;
         if let Some(read) = replies(&bytes) {
@@ -199,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_no_message_that_panics(bytes in vec(any::<u8>(), 0..200)) {
+    fn noise_is_no_message_that_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = (requests(&bytes), replies(&bytes));
     }
 }

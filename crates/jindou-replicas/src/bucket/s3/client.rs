@@ -14,6 +14,7 @@ use http::{Method, StatusCode, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use jindou_model::sync;
 use object_store::ClientOptions;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
@@ -22,7 +23,7 @@ use object_store::client::{
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -263,7 +264,7 @@ impl Client {
 
     /// Takes an idle connection that is ready for a request.
     fn take(&self, place: &Place) -> Option<Sender> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = sync::lock(&self.kept);
         kept.retain(|(_, sender, used)| !sender.is_closed() && used.elapsed() < IDLE);
         // A connection whose last response is still being read is not ready.
         let at = (kept.iter()).rposition(|(to, sender, _)| to == place && sender.is_ready())?;
@@ -271,7 +272,7 @@ impl Client {
     }
 
     fn keep(&self, place: &Place, sender: Sender) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = sync::lock(&self.kept);
         if kept.len() < KEPT {
             kept.push((place.clone(), sender, Instant::now()));
         }

@@ -100,6 +100,15 @@ struct Seen {
     what: Announcement,
 }
 
+/// The job and the shard of a request or an answer, and its sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobMessage {
+    job: u64,
+    from: usize,
+    attempt: u32,
+    shard: usize,
+}
+
 /// An event of a process that is about its shards.
 #[derive(Clone, Debug)]
 pub(super) enum ShardEvent {
@@ -111,36 +120,13 @@ pub(super) enum ShardEvent {
     Upload(u64),
     /// Creates the document of a base.
     Document(Base),
-    /// A request of a server for a shard of a base, or for the rows of a snapshot that the shard has.
-    Ask {
-        job: u64,
-        from: usize,
-        attempt: u32,
-        shard: usize,
-        base: u64,
-    },
-    AskPart {
-        job: u64,
-        from: usize,
-        attempt: u32,
-        shard: usize,
-        number: u64,
-        until: u64,
-    },
+    /// A request for a shard of the base with this number.
+    Ask(JobMessage, u64),
+    /// A request for the rows that a shard has of the snapshot with this number; the time until which it waits.
+    AskPart(JobMessage, u64, u64),
     /// The answers; `None` if the base or the snapshot is not there.
-    Answer {
-        job: u64,
-        from: usize,
-        attempt: u32,
-        shard: usize,
-        found: Option<Rc<Files>>,
-    },
-    Rows {
-        job: u64,
-        attempt: u32,
-        shard: usize,
-        found: Option<Vec<(u8, u64)>>,
-    },
+    Answer(JobMessage, Option<Rc<Files>>),
+    Rows(JobMessage, Option<Vec<(u8, u64)>>),
     /// Looks how far a job is.
     Look(u64),
 }
@@ -296,8 +282,8 @@ impl World<'_> {
             ShardEvent::Written(number) => self.written(index, number),
             ShardEvent::Upload(group) => self.upload_shards(index, group),
             ShardEvent::Document(base) => self.create_document(index, base),
-            ShardEvent::Ask { .. } | ShardEvent::AskPart { .. } => self.answer_peer(index, event),
-            ShardEvent::Answer { .. } | ShardEvent::Rows { .. } => self.take_answer(event),
+            ShardEvent::Ask(..) | ShardEvent::AskPart(..) => self.answer_peer(index, event),
+            ShardEvent::Answer(..) | ShardEvent::Rows(..) => self.take_answer(event),
             ShardEvent::Look(job) => self.look_at_job(job),
         }
     }

@@ -1,7 +1,7 @@
 //! Base data of other servers: for queries, in place or by parts, and for evaluations.
 
 use super::store::{Files, REGISTERS, is_register};
-use super::{Counted, Holder, MS, S, ShardEvent, Snapshot, View, World};
+use super::{Counted, Holder, JobMessage, MS, S, ShardEvent, Snapshot, View, World};
 use crate::machine::event::{Evaluation, Event};
 use crate::simulate::Fault;
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,23 +194,16 @@ impl World<'_> {
         let snapshot = job.snapshot.state.count;
         let by_parts = job.by_parts;
         for (peer, shard) in asked {
+            let message = JobMessage {
+                job: number,
+                from,
+                attempt,
+                shard,
+            };
             let event = match by_parts {
                 true if !sends_parts => continue,
-                true => ShardEvent::AskPart {
-                    job: number,
-                    from,
-                    attempt,
-                    shard,
-                    number: snapshot,
-                    until: now + PART_WAIT,
-                },
-                false => ShardEvent::Ask {
-                    job: number,
-                    from,
-                    attempt,
-                    shard,
-                    base,
-                },
+                true => ShardEvent::AskPart(message, snapshot, now + PART_WAIT),
+                false => ShardEvent::Ask(message, base),
             };
             self.count(match by_parts {
                 true => Counted::Parts,
@@ -230,48 +223,20 @@ impl World<'_> {
         let Some((server, holder)) = self.parts(index) else {
             return;
         };
-        let (from, answer) = match event {
-            ShardEvent::Ask {
-                job,
-                from,
-                attempt,
-                shard,
-                base,
-            } => {
-                let of = match fault {
-                    Some(Fault::AnsweredFromNewest) => holder.newest(),
-                    _ => holder.served.get(&base),
-                };
-                let found = of.and_then(|base| base.files[shard].clone());
-                (
-                    from,
-                    ShardEvent::Answer {
-                        job,
-                        from: index,
-                        attempt,
-                        shard,
-                        found,
-                    },
-                )
-            }
-            ShardEvent::AskPart {
-                job,
-                from,
-                attempt,
-                shard,
-                number,
-                until,
-            } => {
+        let (ShardEvent::Ask(asked, _) | ShardEvent::AskPart(asked, ..)) = event else {
+            return;
+        };
+        let (shard, message) = (
+            asked.shard,
+            JobMessage {
+                from: index,
+                ..asked
+            },
+        );
+        let answer = match event {
+            ShardEvent::AskPart(_, number, until) => {
                 let found = holder.state_of(number, fault, server.snapshots());
                 if found.is_none() && now < until {
-                    let event = ShardEvent::AskPart {
-                        job,
-                        from,
-                        attempt,
-                        shard,
-                        number,
-                        until,
-                    };
                     return self.again(index, 20 * MS, event);
                 }
                 let newest = server.published.1.view.as_deref();
@@ -279,19 +244,19 @@ impl World<'_> {
                     let files = view.base.files[shard].as_ref()?;
                     Some(rows_of((view, newest?), (shard, files), fault))
                 });
-                (
-                    from,
-                    ShardEvent::Rows {
-                        job,
-                        attempt,
-                        shard,
-                        found,
-                    },
-                )
+                ShardEvent::Rows(message, found)
+            }
+            ShardEvent::Ask(_, base) => {
+                let of = match fault {
+                    Some(Fault::AnsweredFromNewest) => holder.newest(),
+                    _ => holder.served.get(&base),
+                };
+                let found = of.and_then(|base| base.files[shard].clone());
+                ShardEvent::Answer(message, found)
             }
             _ => return,
         };
-        self.send_to_peer(index, from, answer);
+        self.send_to_peer(index, asked.from, answer);
     }
 
     pub fn take_answer(&mut self, event: ShardEvent) {
@@ -299,65 +264,50 @@ impl World<'_> {
         let Some(shards) = &mut self.shards else {
             return;
         };
-        let number = match event {
-            ShardEvent::Answer {
-                job,
-                from,
-                attempt,
-                shard,
-                found,
-            } => {
-                let Some(of) = shards.jobs.get_mut(&job).filter(|of| of.attempt == attempt) else {
-                    return;
-                };
-                if of.by_parts {
-                    return;
-                }
-                match found {
-                    Some(files) if of.missing.remove(&shard) => {
-                        let newest = self.servers[of.server].published.1.view.as_ref();
-                        let newest = newest.unwrap_or(&of.view);
-                        of.rows
-                            .extend(rows_of((&of.view, newest), (shard, &files), fault));
-                        if let Purpose::Evaluation(..) = of.purpose {
-                            let found = (of.view.base.number, files);
-                            shards.holders[of.server].lookups.insert(shard, found);
-                        }
-                    }
-                    Some(_) => {}
-                    None => {
-                        of.refused.insert(from);
-                        self.counts[Counted::BasesRefused] += 1;
-                        return self.must_have_been_held(job, from);
-                    }
-                }
-                job
-            }
-            ShardEvent::Rows {
-                job,
-                attempt,
-                shard,
-                found,
-            } => {
-                let Some(of) = shards.jobs.get_mut(&job).filter(|of| of.attempt == attempt) else {
-                    return;
-                };
-                match found {
-                    _ if !of.by_parts => return,
-                    Some(rows) if of.missing.remove(&shard) => of.rows.extend(rows),
-                    Some(_) => {}
-                    None => {
-                        // The query runs in place.
-                        (of.by_parts, of.missing) = (false, (0..shards.count).collect());
-                        of.rows.clear();
-                        return self.look_at_job(job);
-                    }
-                }
-                job
-            }
-            _ => return,
+        let (ShardEvent::Answer(message, _) | ShardEvent::Rows(message, _)) = event else {
+            return;
         };
-        self.end_job(number);
+        let JobMessage {
+            job,
+            from,
+            attempt,
+            shard,
+        } = message;
+        let Some(of) = shards.jobs.get_mut(&job).filter(|of| of.attempt == attempt) else {
+            return;
+        };
+        match event {
+            ShardEvent::Answer(_, found) if !of.by_parts => match found {
+                Some(files) if of.missing.remove(&shard) => {
+                    let newest = self.servers[of.server].published.1.view.as_ref();
+                    let newest = newest.unwrap_or(&of.view);
+                    of.rows
+                        .extend(rows_of((&of.view, newest), (shard, &files), fault));
+                    if let Purpose::Evaluation(..) = of.purpose {
+                        let found = (of.view.base.number, files);
+                        shards.holders[of.server].lookups.insert(shard, found);
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    of.refused.insert(from);
+                    self.counts[Counted::BasesRefused] += 1;
+                    return self.must_have_been_held(job, from);
+                }
+            },
+            ShardEvent::Rows(_, found) if of.by_parts => match found {
+                Some(rows) if of.missing.remove(&shard) => of.rows.extend(rows),
+                Some(_) => {}
+                None => {
+                    // The query runs in place.
+                    (of.by_parts, of.missing) = (false, (0..shards.count).collect());
+                    of.rows.clear();
+                    return self.look_at_job(job);
+                }
+            },
+            _ => return,
+        }
+        self.end_job(job);
     }
 
     /// A base may only be refused by a server that could not know that it is read, or has kept it for long.

@@ -360,9 +360,3 @@ pub struct Snapshot {
     pub state: State,
     pub view: Option<Rc<View>>,
 }
-
-impl From<State> for Snapshot {
-    fn from(state: State) -> Self {
-        Self { state, view: None }
-    }
-}

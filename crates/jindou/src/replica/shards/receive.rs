@@ -85,7 +85,7 @@ impl ReceivedShards {
 
 impl Incoming<Snapshot> for ReceivedShards {
     fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-        self.files.write(name, bytes)
+        self.files.append(name, bytes)
     }
 
     fn wants(&self, shard: u32) -> bool {
