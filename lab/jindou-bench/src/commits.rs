@@ -7,14 +7,15 @@
 
 use super::measure::{Times, temporary_folder};
 use crate::args::BenchCommits;
+use crate::replicas::client::{Address, Client, Request};
 use jindou::{Database, Error, Journal, LoadOptions, Progress, Result, Ticket};
 use jindou_log::{Directory, Durability, File, Files, Log, LogOptions};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_server::{Server, ServerOptions};
 use jindou_workloads::lubm::Lubm;
 use serde_json::json;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -89,22 +90,23 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
 
     if a.more > 0 {
         let text = bodies(a, &lubm)?;
-        let bytes: usize = text.iter().map(Vec::len).sum();
+        let (requests, bytes) = (text.len(), text.iter().map(String::len).sum::<usize>());
         let before = db.snapshot().quads();
         let start = Instant::now();
-        let mut client = Client::new(address)?;
-        for body in &text {
-            client.post("/store?default", "application/n-triples", body)?;
+        let mut client = connect(address);
+        for body in text {
+            let request = Request::new("POST", "/store?default");
+            post(&mut client, request.body("application/n-triples", body))?;
         }
         let seconds = start.elapsed().as_secs_f64();
         let triples = db.snapshot().quads() - before;
         println!(
-            "{triples} triples as N-Triples ({:.0} MB) over HTTP in {} requests, {seconds:.2} s: {:.0} k/s",
+            "{triples} triples as N-Triples ({:.0} MB) over HTTP in {requests} requests, {seconds:.2} s: {:.0} k/s",
             bytes as f64 / 1e6,
-            text.len(),
             triples as f64 / seconds / 1e3,
         );
-        document["text"] = json!({ "triples": triples, "bytes": bytes, "requests": text.len(), "seconds": seconds });
+        document["text"] =
+            json!({ "triples": triples, "bytes": bytes, "requests": requests, "seconds": seconds });
     }
     if let Some(to) = &a.json {
         std::fs::write(to, format!("{document:#}\n")).map_err(|e| Error::io(to, e))?;
@@ -114,7 +116,7 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
 }
 
 /// The universities that follow those of the store, as N-Triples in bodies of some megabytes, cut between lines.
-fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<Vec<u8>>> {
+fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<String>> {
     let (mut old, mut all) = (vec![], vec![]);
     write_source(lubm, TagCase::Lower, &mut old)?;
     let more = Lubm::new(a.universities + a.more, 0);
@@ -126,7 +128,7 @@ fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<Vec<u8>>> {
         let at = rest.len().min(a.body << 20);
         let end = rest[at..].iter().position(|&b| b == b'\n');
         let (body, next) = rest.split_at(end.map_or(rest.len(), |e| at + e + 1));
-        out.push(body.to_vec());
+        out.push(String::from_utf8_lossy(body).into_owned());
         rest = next;
     }
     Ok(out)
@@ -134,7 +136,7 @@ fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<Vec<u8>>> {
 
 /// One client, which sends a small transaction, waits for the answer, and sends the next, until `end`.
 fn small(address: SocketAddr, client: usize, end: Instant) -> Result<Vec<Duration>> {
-    let mut connection = Client::new(address)?;
+    let mut connection = connect(address);
     let mut times = vec![];
     for i in 0.. {
         let start = Instant::now();
@@ -144,74 +146,34 @@ fn small(address: SocketAddr, client: usize, end: Instant) -> Result<Vec<Duratio
         let text = format!(
             "INSERT DATA {{ <http://example.org/c{client}/{i}> <http://example.org/number> {i} ; <http://example.org/by> <http://example.org/c{client}> }}"
         );
-        connection.post("/update", "application/sparql-update", text.as_bytes())?;
+        post(&mut connection, Request::update(text))?;
         times.push(start.elapsed());
     }
     Ok(times)
 }
 
-/// An HTTP client with one connection that it keeps open.
-struct Client {
-    from: BufReader<TcpStream>,
-    to: TcpStream,
-    message: Vec<u8>,
+/// A client with one connection that it keeps open.
+fn connect(socket: SocketAddr) -> Client {
+    let address = Address {
+        socket,
+        token: None,
+    };
+    Client::new(address, Duration::from_secs(600))
 }
 
-impl Client {
-    fn new(address: SocketAddr) -> Result<Self> {
-        let to = TcpStream::connect(address).map_err(|e| Error::io(address.to_string(), e))?;
-        let failed = |e| Error::io(address.to_string(), e);
-        to.set_nodelay(true).map_err(failed)?;
-        let from = BufReader::new(to.try_clone().map_err(failed)?);
-        Ok(Self {
-            from,
-            to,
-            message: vec![],
-        })
-    }
-
-    fn post(&mut self, path: &str, kind: &str, body: &[u8]) -> Result<()> {
-        let said = self
-            .exchange(path, kind, body)
-            .map_err(|e| Error::io(path, e))?;
-        match said {
-            None => Ok(()),
-            Some(what) => Err(Error::Internal(format!("{path} was answered {what}"))),
-        }
-    }
-
-    /// Sends a request and reads the answer. Returns the server's message unless the status is a success.
-    fn exchange(&mut self, path: &str, kind: &str, body: &[u8]) -> io::Result<Option<String>> {
-        self.message.clear();
-        write!(
-            self.message,
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        )?;
-        self.message.extend_from_slice(body);
-        self.to.write_all(&self.message)?;
-        let (mut status, mut line, mut length) = (String::new(), String::new(), 0);
-        self.from.read_line(&mut status)?;
-        loop {
-            line.clear();
-            if self.from.read_line(&mut line)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            let header = line.trim_end();
-            if header.is_empty() {
-                break;
-            }
-            if let Some((name, value)) = header.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = value.trim().parse().unwrap_or(0);
-            }
-        }
-        let mut answer = vec![0; length];
-        self.from.read_exact(&mut answer)?;
-        let is_success = status.split(' ').nth(1).is_some_and(|s| s.starts_with('2'));
-        Ok((!is_success)
-            .then(|| format!("{} {}", status.trim_end(), String::from_utf8_lossy(&answer))))
+/// Sends a request; an error unless the status of its answer is a success.
+fn post(client: &mut Client, request: Request) -> Result<()> {
+    let answer = client
+        .send(&request)
+        .map_err(|e| Error::io(&request.path, e))?;
+    match answer.is_success() {
+        true => Ok(()),
+        false => Err(Error::Internal(format!(
+            "{} was answered {} {}",
+            request.path,
+            answer.status,
+            answer.text()
+        ))),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::args::BenchComplete;
 use crate::lookup::Random;
+use crate::measure::write_json;
 use jindou::complete::{Completer, Item, Request, Slot};
 use jindou::{Database, Error, Result};
 use jindou_syntax::COMMON_PREFIXES;
@@ -77,12 +78,7 @@ pub fn run(a: &BenchComplete) -> Result<ExitCode> {
     if let Some(path) = &a.json {
         let document =
             json!({ "seed": a.seed, "positions": all_times.len(), "all": result, "sets": sets });
-        let text = format!("{document:#}\n");
-        if path.as_os_str() == "-" {
-            print!("{text}");
-        } else {
-            std::fs::write(path, text).map_err(|e| Error::io(path, e))?;
-        }
+        write_json(path, &document)?;
     }
     Ok(ExitCode::SUCCESS)
 }

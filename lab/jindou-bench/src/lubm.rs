@@ -2,8 +2,9 @@
 
 use super::measure::{
     Measured, StoreFolder, measure, peak_memory, resident_memory, threads_or_all, verdict,
+    write_json,
 };
-use super::peers::{PeerWork, Workload, run as run_peers};
+use super::mix::{self, Mix};
 use super::{light, lookup};
 use crate::args::BenchLubm;
 use jindou::{
@@ -11,27 +12,24 @@ use jindou::{
     QueryOptions, Result,
 };
 use jindou_graph::segment::GraphScope;
-use jindou_parse::write::{TagCase, write_source};
 use jindou_peers::Named;
 use jindou_workloads::lubm::{Lubm, known};
 use jindou_workloads::queries::lubm::{LubmQuery, QUERIES};
 use serde_json::json;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     if a.official {
-        return super::mix::lubm(a);
+        return mix::lubm(a);
     }
-    let threads = threads_or_all(a.threads);
-    let wanted = wanted(&a.queries)?;
-    if !a.peers.peers.is_empty() {
-        return beside_peers(a, &wanted, threads);
+    let threads = threads_or_all(a.common.threads);
+    let wanted = wanted(&a.common.queries)?;
+    if !a.common.peers.peers.is_empty() {
+        return beside_peers(a, &wanted);
     }
-    let place = StoreFolder::new(a.store.as_deref())?;
+    let place = StoreFolder::new(a.common.store.as_deref())?;
     let load = load_or_reuse(&place.dir, a, threads)?;
     let info = Database::info(&place.dir)?;
     check_size(&place.dir, info.quads, a.universities)?;
@@ -47,7 +45,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     let mut results = Vec::new();
     let mut wrong = Vec::new();
     for q in wanted {
-        let m = measure(&db, q.text, &options, a.repeat)?;
+        let m = measure(&db, q.text, &options, a.common.repeat)?;
         let known = q.rows(a.universities);
         if let Some(rows) = known.filter(|&rows| rows != m.seen.rows) {
             wrong.push(format!(
@@ -63,7 +61,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         None
     };
     let memory = resident_memory();
-    if let Some(to) = &a.json {
+    if let Some(to) = &a.common.json {
         let value = as_json(
             a,
             threads,
@@ -73,11 +71,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
             &results,
             light.as_deref(),
         );
-        if to.as_os_str() == "-" {
-            println!("{value:#}");
-        } else {
-            std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
-        }
+        write_json(to, &value)?;
     } else {
         print_table(a, threads, load.as_ref(), &info, open_ms, &results);
         if let Some(l) = &light {
@@ -125,14 +119,7 @@ fn check_size(store: &Path, quads: u64, universities: u32) -> Result<()> {
 
 /// Runs the queries on other engines, too. All are timed at the client, so `--repeat`, `--light` and `--gpu` do not
 /// apply.
-fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery], threads: usize) -> Result<ExitCode> {
-    let work = PeerWork::new(&a.peers)?;
-    let data = work.file(&format!("lubm-{}.nt", a.universities), |part| {
-        let file = File::create(part).map_err(|e| Error::io(part, e))?;
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        write_source(&Lubm::new(a.universities, 0), TagCase::Lower, &mut out)?;
-        Ok(())
-    })?;
+fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery]) -> Result<ExitCode> {
     let queries = wanted
         .iter()
         .map(|q| Named {
@@ -142,18 +129,14 @@ fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery], threads: usize) -> Result<
             rows: q.rows(a.universities),
         })
         .collect();
-    run_peers(
-        &Workload {
-            title: format!("LUBM({})", a.universities),
-            data: &data,
-            statements: known::totals(a.universities).map(|t| t.raw),
-            queries,
-            threads,
-        },
-        &a.peers,
-        &work,
-        a.json.as_deref(),
-    )
+    let mix = Mix {
+        title: format!("LUBM({})", a.universities),
+        file: format!("lubm-{}.nt", a.universities),
+        source: &|| Ok(Box::new(Lubm::new(a.universities, 0))),
+        statements: known::totals(a.universities).map(|t| t.raw),
+        queries,
+    };
+    mix::beside_peers(mix, &a.common)
 }
 
 struct Loaded {
@@ -168,7 +151,7 @@ fn load_or_reuse(dir: &Path, a: &BenchLubm, threads: usize) -> Result<Option<Loa
         return Ok(None);
     }
     let mut options = LoadOptions::default().with_threads(threads);
-    if let Some(m) = a.memory {
+    if let Some(m) = a.common.memory {
         options.memory = m;
     }
     let start = Instant::now();

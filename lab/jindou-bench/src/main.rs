@@ -30,7 +30,6 @@ mod svg;
 mod ugly;
 mod updates;
 mod warm;
-mod watdiv;
 
 use args::{Args, Bench, Command};
 use clap::Parser;
@@ -62,7 +61,7 @@ fn run(command: Command) -> Result<ExitCode> {
 fn measure_by(bench: Bench) -> Result<ExitCode> {
     match bench {
         Bench::Lubm(a) => lubm::run(&a),
-        Bench::Watdiv(a) => watdiv::run(&a),
+        Bench::Watdiv(a) => mix::watdiv(&a),
         Bench::Bsbm(a) => mix::bsbm(&a),
         Bench::Sp2b(a) => mix::sp2b(&a),
         Bench::Ugly(a) => ugly::run(&a),

@@ -3,6 +3,7 @@
 use jindou::{
     Checksum, Database, Error, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter,
 };
+pub use jindou_testing::process_time as cpu_time;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -131,47 +132,22 @@ pub fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u6
     Ok(out.0)
 }
 
-/// Processor time that all threads of this process have used so far. Unlike the elapsed time, it hardly depends on
-/// other processes. Zero if the system does not tell.
-pub fn cpu_time() -> Duration {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `now` is valid for writes, and the call does not keep the pointer.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
-    if failed != 0 {
-        return Duration::ZERO;
-    }
-    Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    )
+/// A size in `/proc/self/status`, in bytes.
+fn status(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix(name));
+    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// The most memory this process ever had resident, in bytes.
 pub fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|l| l.strip_prefix("VmHWM:"))
-        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok())
-        .unwrap_or(0)
-        << 10
+    status("VmHWM:")
 }
 
 /// Memory resident now, in bytes: (anonymous, mapped from files).
 pub fn resident_memory() -> (u64, u64) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|l| l.strip_prefix(name))
-            .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok())
-            .unwrap_or(0)
-            << 10
-    };
-    (field("RssAnon:"), field("RssFile:"))
+    (status("RssAnon:"), status("RssFile:"))
 }
 
 /// The number of threads asked for, or one per core if `None`.
@@ -211,6 +187,22 @@ impl StoreFolder {
     }
 }
 
+/// Bytes of the files below a folder.
+pub fn bytes_in(folder: &Path) -> u64 {
+    let files = jindou_testing::files_below(folder);
+    let bytes = files.iter().map(|f| f.metadata().map_or(0, |m| m.len()));
+    bytes.sum()
+}
+
+/// Writes a document to a file, or to standard output if that is `-`.
+pub fn write_json(to: &Path, document: &serde_json::Value) -> Result<()> {
+    if to.as_os_str() == "-" {
+        println!("{document:#}");
+        return Ok(());
+    }
+    std::fs::write(to, format!("{document:#}\n")).map_err(|e| Error::io(to, e))
+}
+
 /// Prints wrong answers; the exit status is 3 if there are any.
 pub fn verdict<T: std::fmt::Display>(wrong: &[T]) -> ExitCode {
     for w in wrong {
@@ -222,16 +214,6 @@ pub fn verdict<T: std::fmt::Display>(wrong: &[T]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn processor_time_passes_while_computing() {
-        let before = cpu_time();
-        let mut x = 1u64;
-        while cpu_time() == before {
-            x = std::hint::black_box(x.wrapping_mul(3));
-        }
-        assert!(cpu_time() > before);
-    }
 
     #[test]
     fn quantiles_of_few_times() {

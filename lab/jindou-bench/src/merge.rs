@@ -6,8 +6,8 @@ use super::updates::Draw;
 use crate::args::BenchMerge;
 use crate::measure::threads_or_all;
 use jindou::{
-    Access, Batch, Database, Durability, Error, OpenOptions, Progress, QueryOptions, Result,
-    UpdateOptions, decode_term,
+    Access, Batch, Database, Durability, Error, MergeOptions, OpenOptions, Progress, QueryOptions,
+    Result, UpdateOptions, decode_term,
 };
 use jindou_model::{PredicateId, VertexId};
 use jindou_store::Snapshot;
@@ -57,7 +57,9 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     let log = db.log_status().map_or(0, |s| s.bytes);
     let cpu = cpu_time();
     let report = db.merge(
-        &a.budget.options().with_threads(threads_or_all(a.threads)),
+        &MergeOptions::default()
+            .with_memory(1 << 30)
+            .with_threads(threads_or_all(a.threads)),
         &Progress::default(),
     )?;
     let cpu = (cpu_time() - cpu).as_secs_f64();

@@ -1,8 +1,8 @@
 //! A set of queries on one store, as in `bsbm`, `sp2b`, `watdiv` and `lubm --official`: loads the data, collects a row
 //! for each query or template, and prints them as a table or JSON.
 
-use crate::measure::{Measured, Times, peak_memory};
-use jindou::{Database, Error, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, Result};
+use crate::measure::{Measured, Times, peak_memory, write_json};
+use jindou::{Database, InfoReport, LoadOptions, LoadReport, Progress, QuadSource, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -137,12 +137,7 @@ impl Rows {
                 "peak_bytes": l.report.peak_bytes, "store_bytes": l.report.store_bytes,
             })),
         });
-        let value = both(head, figures);
-        if to.as_os_str() == "-" {
-            println!("{value:#}");
-            return Ok(());
-        }
-        std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))
+        write_json(to, &both(head, figures))
     }
 }
 

@@ -3,13 +3,14 @@
 //! The server is a process of its own, as users run it. The client only reads its socket, so that the figures are the
 //! server's; still, on a machine with few cores the client's reads compete with the server.
 
-use super::measure::Times;
+use super::measure::{Times, write_json};
 use crate::args::BenchStream;
 use jindou::{Database, Error, Result};
+use jindou_testing::Served;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,19 +18,21 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 /// Bytes that are read from the socket at once.
 const PIECE: usize = 1 << 20;
+/// Formats, each with its media type and a server of its own.
+const FORMATS: [(&str, &str); 2] = [
+    ("tsv", "text/tab-separated-values"),
+    ("json", "application/sparql-results+json"),
+];
 /// Query parameter with the timeout of an answer in seconds.
 const LIMIT: &str = "timeout=3600";
 
 pub fn run(a: &BenchStream) -> Result<ExitCode> {
-    let query = match &a.query {
-        Some(q) => q.clone(),
-        None => everything(Database::info(&a.store)?.quads, a.rows),
-    };
+    let query = everything(Database::info(&a.store)?.quads, a.rows);
     let mut results = Vec::new();
-    for format in &a.formats {
+    for (format, media) in FORMATS {
         // A new server for each format, so that its memory does not include that of earlier ones.
-        let server = Server::start(a)?;
-        let one = measure(&server, &query, format, a.encoding.as_deref())?;
+        let server = start(a)?;
+        let one = measure(&server, &query, format, media)?;
         if a.json.is_none() {
             print(&one);
         }
@@ -38,11 +41,7 @@ pub fn run(a: &BenchStream) -> Result<ExitCode> {
     if let Some(to) = &a.json {
         let value =
             json!({ "query": query, "streams": results.iter().map(document).collect::<Vec<_>>() });
-        if to.as_os_str() == "-" {
-            println!("{value:#}");
-        } else {
-            std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
-        }
+        write_json(to, &value)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -120,118 +119,67 @@ fn document(s: &Stream) -> serde_json::Value {
     })
 }
 
-/// A server process, which is killed when this value is dropped.
-struct Server {
-    child: Child,
-    address: SocketAddr,
+fn start(a: &BenchStream) -> Result<Served> {
+    let mut command = Command::new(crate::jindou_program()?);
+    command
+        .args(["serve", "--port", "0", "--gpu", "off"])
+        .args(["--timeout", "1h", "--log-level", "warn", "--store"])
+        .arg(&a.store)
+        .stdin(Stdio::null());
+    if let Some(threads) = a.threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
+    Served::try_start(&mut command).map_err(|why| {
+        Error::external(format!(
+            "the server did not start; what it said is above ({why})"
+        ))
+    })
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Server {
-    fn start(a: &BenchStream) -> Result<Self> {
-        let program = crate::jindou_program()?;
-        let mut command = Command::new(&program);
-        command
-            .args([
-                "serve",
-                "--port",
-                "0",
-                "--gpu",
-                "off",
-                "--timeout",
-                "1h",
-                "--log-level",
-                "warn",
-                "--store",
-            ])
-            .arg(&a.store)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
-        if let Some(threads) = a.threads {
-            command.args(["--threads", &threads.to_string()]);
-        }
-        let failed = |e| Error::io(&program, e);
-        let mut child = command.spawn().map_err(failed)?;
-        let mut line = String::new();
-        if let Some(out) = &mut child.stdout {
-            BufReader::new(out).read_line(&mut line).map_err(failed)?;
-        }
-        let address = line
-            .rsplit_once("://")
-            .and_then(|(_, rest)| rest.trim().strip_suffix("/query")?.parse().ok());
-        match address {
-            Some(address) => Ok(Self { child, address }),
-            None => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(Error::external(
-                    "the server did not start; what it said is above",
-                ))
-            }
-        }
-    }
-
-    /// Anonymous and mapped resident memory; 0 if the system does not tell (other than Linux).
-    fn memory(&self) -> Memory {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let status = status.unwrap_or_default();
-        let of = |name: &str| {
-            let line = status.lines().find_map(|l| l.strip_prefix(name));
-            let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
-            kib.unwrap_or(0) << 10
-        };
-        Memory {
-            own: of("RssAnon:"),
-            mapped: of("RssFile:"),
-        }
-    }
-
-    /// Rows of all queries so far. Waits until the server has finished counting them, which may be after the client has
-    /// read the last byte.
-    fn rows(&self) -> Result<u64> {
-        let alive = ["running", "queued", "sending"].map(|s| format!("jindou_queries_{s}"));
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(10) {
-            let counts = alive.iter().map(|name| self.metric(name));
-            if counts.sum::<Result<u64>>()? == 0 {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        self.metric("jindou_result_rows_total")
-    }
-
-    /// The value of a counter in `/metrics`.
-    fn metric(&self, name: &str) -> Result<u64> {
-        let mut text = Vec::new();
-        get(self.address, "/metrics", "*/*", None, |piece| {
-            text.extend_from_slice(piece)
-        })?;
-        let text = String::from_utf8_lossy(&text);
-        let line = text
-            .lines()
-            .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|n| n.parse().ok())
-            .ok_or_else(|| Error::Internal(format!("the server has no metric {name}")))
+/// Anonymous and mapped resident memory; 0 if the system does not tell (other than Linux).
+fn memory(server: &Served) -> Memory {
+    let status = server.proc("status");
+    let of = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name));
+        let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    };
+    Memory {
+        own: of("RssAnon:"),
+        mapped: of("RssFile:"),
     }
 }
 
-fn media(format: &str) -> &'static str {
-    match format {
-        "json" => "application/sparql-results+json",
-        "xml" => "application/sparql-results+xml",
-        "csv" => "text/csv",
-        _ => "text/tab-separated-values",
+/// Rows of all queries so far. Waits until the server has finished counting them, which may be after the client has
+/// read the last byte.
+fn rows(server: &Served) -> Result<u64> {
+    let alive = ["running", "queued", "sending"].map(|s| format!("jindou_queries_{s}"));
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        let counts = alive.iter().map(|name| metric(server, name));
+        if counts.sum::<Result<u64>>()? == 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
+    metric(server, "jindou_result_rows_total")
 }
 
-fn measure(server: &Server, query: &str, format: &str, encoding: Option<&str>) -> Result<Stream> {
+/// The value of a counter in `/metrics`.
+fn metric(server: &Served, name: &str) -> Result<u64> {
+    let mut text = Vec::new();
+    get(server.address, "/metrics", "*/*", |piece| {
+        text.extend_from_slice(piece)
+    })?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text
+        .lines()
+        .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|n| n.parse().ok())
+        .ok_or_else(|| Error::Internal(format!("the server has no metric {name}")))
+}
+
+fn measure(server: &Served, query: &str, format: &str, media: &str) -> Result<Stream> {
     let escaped: String = query.bytes().map(|b| format!("%{b:02X}")).collect();
     let target = format!("/query?{LIMIT}&query={escaped}");
     let done = AtomicBool::new(false);
@@ -242,12 +190,12 @@ fn measure(server: &Server, query: &str, format: &str, encoding: Option<&str>) -
         let watch = scope.spawn(|| {
             let mut samples = Vec::new();
             while !done.load(Ordering::Relaxed) {
-                samples.push(server.memory());
+                samples.push(memory(server));
                 std::thread::park_timeout(LOOK);
             }
             samples
         });
-        let ended = get(server.address, &target, media(format), encoding, |piece| {
+        let ended = get(server.address, &target, media, |piece| {
             first.get_or_insert_with(|| start.elapsed());
             bytes += piece.len() as u64;
         });
@@ -259,7 +207,7 @@ fn measure(server: &Server, query: &str, format: &str, encoding: Option<&str>) -
     ended?;
     Ok(Stream {
         format: format.into(),
-        rows: server.rows()?,
+        rows: rows(server)?,
         bytes,
         seconds,
         first_byte_ms: first.unwrap_or_default().as_secs_f64() * 1e3,
@@ -268,19 +216,12 @@ fn measure(server: &Server, query: &str, format: &str, encoding: Option<&str>) -
 }
 
 /// Sends a GET request, and calls `each` with every piece of the answer. An error unless the status is 200.
-fn get(
-    to: SocketAddr,
-    target: &str,
-    accept: &str,
-    encoding: Option<&str>,
-    mut each: impl FnMut(&[u8]),
-) -> Result<()> {
+fn get(to: SocketAddr, target: &str, accept: &str, mut each: impl FnMut(&[u8])) -> Result<()> {
     let failed = |e| Error::io(format!("http://{to}"), e);
     let broken = |what: &str| Error::external(format!("http://{to}: {what}"));
     let mut socket = TcpStream::connect(to).map_err(failed)?;
-    let encoding = encoding.map_or(String::new(), |e| format!("Accept-Encoding: {e}\r\n"));
     let head = format!(
-        "GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n{encoding}Connection: close\r\n\r\n"
+        "GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
     );
     socket.write_all(head.as_bytes()).map_err(failed)?;
     let mut reader = BufReader::with_capacity(PIECE, socket);

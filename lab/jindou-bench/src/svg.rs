@@ -24,11 +24,6 @@ pub const LINE: f64 = 13.0;
 pub struct Colour(pub usize);
 
 impl Colour {
-    /// The colour of a name, by its position in the legend.
-    pub fn for_name(legend: &[&str], name: &str) -> Self {
-        Self(legend.iter().position(|n| *n == name).unwrap_or(0))
-    }
-
     fn class(self) -> usize {
         self.0 % COLOURS.len()
     }
@@ -193,16 +188,6 @@ impl Canvas {
         );
     }
 
-    /// A legend of names with their colours, side by side.
-    pub fn legend(&mut self, names: &[&str], left: f64, y: f64, step: f64) {
-        for (i, name) in names.iter().enumerate() {
-            let at = left + step * i as f64;
-            let ends = [(at, y), (at + 16.0, y)];
-            self.curve(ends.into_iter(), Colour(i), Stroke::Measured);
-            self.text((at + 20.0, y + 4.0), Anchor::Start, "", name);
-        }
-    }
-
     /// The finished SVG document.
     pub fn finish(self) -> String {
         self.0 + "</svg>\n"
@@ -254,18 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn text_is_escaped_and_colours_repeat_only_after_the_last() {
+    fn text_is_escaped() {
         let mut c = Canvas::new(10.0, 10.0, "a < b");
         c.title(0.0, 0.0, "R&D");
         let out = c.finish();
         assert!(out.contains("<title>a &lt; b</title>") && out.contains("R&amp;D"));
-        let legend: Vec<String> = (0..10).map(|i| i.to_string()).collect();
-        let legend: Vec<&str> = legend.iter().map(String::as_str).collect();
-        let mut seen: Vec<usize> = legend
-            .iter()
-            .map(|n| Colour::for_name(&legend, n).class())
-            .collect();
-        seen.dedup();
-        assert_eq!(seen.len(), 10);
     }
 }

@@ -312,7 +312,7 @@ fn compare(
     }
     let base = Database::of_snapshot(Snapshot::of_base(edited.base().clone()));
     let edited = Database::of_snapshot(edited.clone());
-    let options = QueryOptions::default().with_threads(a.query_threads);
+    let options = QueryOptions::default().with_threads(1);
     println!(
         "query       rows    merged ms    edited ms   ratio   planned ms, edited (queries: processor time)"
     );
@@ -322,16 +322,9 @@ fn compare(
     )];
     let all = QUERIES.iter().map(|q| (q.name, q.text)).chain(counted);
     for (name, text) in all {
-        if !a.queries.is_empty() && !a.queries.iter().any(|q| q.eq_ignore_ascii_case(name)) {
-            continue;
-        }
         let plans = [&merged, &edited, &base].map(|db| db.plan(text, &options));
         let [of_merged, of_edited, of_base] = plans;
         let (of_merged, of_edited, of_base) = (of_merged?, of_edited?, of_base?);
-        if a.explain {
-            println!("{}", merged.explain(text, &options)?);
-            println!("{}", edited.explain(text, &options)?);
-        }
         let (mut times, mut planning) = ([vec![], vec![], vec![]], vec![]);
         let mut rows = [0; 2];
         for _ in 0..a.repeat.max(1) {

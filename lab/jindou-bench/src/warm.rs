@@ -4,27 +4,15 @@
 use crate::args::BenchWarm;
 use crate::measure::run as run_query;
 use jindou::{Database, Error, QueryOptions, Result};
+use jindou_testing::files_below;
 use jindou_workloads::queries::lubm::{Constants, LIGHT};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// Adds the files of a folder and its subfolders.
-fn files(folder: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
-    for entry in entries {
-        let path = entry.map_err(|e| Error::io(folder, e))?.path();
-        match path.is_dir() {
-            true => files(&path, out)?,
-            false => out.push(path),
-        }
-    }
-    Ok(())
-}
 
 /// Drops a store's files from the page cache. They must not be mapped by any process.
 fn forget(files: &[PathBuf]) -> Result<()> {
@@ -106,8 +94,7 @@ fn line(what: &str, seconds: &[u64]) {
 }
 
 pub fn run(a: &BenchWarm) -> Result<ExitCode> {
-    let mut all = Vec::new();
-    files(&a.store, &mut all)?;
+    let all = files_below(&a.store);
     let failed = |failure: &Error| eprintln!("jindou-bench: {failure}");
     // Records which parts of the files queries use for the next start, as a server does.
     let warm_rate = {
@@ -120,8 +107,7 @@ pub fn run(a: &BenchWarm) -> Result<ExitCode> {
         rates.iter().sum::<u64>() / rates.len() as u64
     };
     println!("all in memory: {warm_rate} light queries a second");
-    all.clear();
-    files(&a.store, &mut all)?;
+    let all = files_below(&a.store);
     forget(&all)?;
     let begun = Instant::now();
     let bytes = read(&all)?;

@@ -159,6 +159,17 @@ impl<'a> StatementEmitter<'a> {
     }
 }
 
+/// Defines `CONSTANTS`, a list of IRIs, and for each a constant with its index.
+macro_rules! constants {
+    ($($name:ident = $iri:expr),* $(,)?) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Constant { $($name),* }
+        $(const $name: usize = Constant::$name as usize;)*
+        const CONSTANTS: &[&str] = &[$($iri),*];
+    };
+}
+pub(crate) use constants;
+
 /// A part of an IRI or a string.
 #[derive(Clone, Copy)]
 pub(crate) enum TermPiece<'a> {

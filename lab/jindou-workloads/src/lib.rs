@@ -6,6 +6,7 @@
 //! - [`ugly`]: a graph with properties of real graphs that benchmark data usually lacks.
 //! - [`watdiv`]: the Waterloo SPARQL Diversity Test Suite, equal to the original in distribution.
 //! - [`queries`]: texts of queries, their known row counts, and templates with random constants.
+//! - [`client`]: an HTTP client that sends them.
 //!
 //! All generators are [`jindou_model::QuadSource`]s: a loader reads them like files, and `jindou_parse::write` writes
 //! them as text.
@@ -14,6 +15,7 @@
 pub use jindou_parse::write as ntriples;
 
 pub mod bsbm;
+pub mod client;
 pub mod lubm;
 pub mod queries;
 pub mod sp2b;

@@ -26,7 +26,6 @@
 
 mod bring;
 mod figures;
-mod http;
 mod kernels;
 mod lubm;
 mod paging;

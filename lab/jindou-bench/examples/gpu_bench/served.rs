@@ -2,11 +2,11 @@
 //! started as by `jindou serve`. Each query is measured alone, then all together.
 
 use crate::figures::{Goal, say_figure, say_wrong};
-use crate::http::{Client, failed, request};
 use crate::{Options, median};
 use jindou::{Database, GpuChoice, OpenOptions, Runtime};
 use jindou_model::Result;
 use jindou_server::{Server, ServerOptions};
+use jindou_workloads::client::{Client, failed, request};
 use jindou_workloads::queries::lubm::{Constants, LIGHT, QUERIES};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -106,12 +106,12 @@ fn together(
             next += 1;
             let asked = Instant::now();
             match client.ask(request)? {
-                (200, _) => ms.push(asked.elapsed().as_secs_f64() * 1e3),
-                (503, _) => {
+                200 => ms.push(asked.elapsed().as_secs_f64() * 1e3),
+                503 => {
                     refused.fetch_add(1, Ordering::Relaxed);
                 }
-                (status, body) => {
-                    let body = String::from_utf8_lossy(&body).into_owned();
+                status => {
+                    let body = String::from_utf8_lossy(&client.body);
                     return Err(failed("an answer", format!("{status} {body}")));
                 }
             }
@@ -179,14 +179,15 @@ impl Served<'_> {
                     break;
                 }
                 let asked = Instant::now();
-                let (status, body) = client.ask(&self.heavy[i].request)?;
+                let status = client.ask(&self.heavy[i].request)?;
                 ms.push(asked.elapsed().as_secs_f64() * 1e3);
-                let text = || String::from_utf8_lossy(&body).into_owned();
+                let body = &client.body;
+                let text = || String::from_utf8_lossy(body).into_owned();
                 if status != 200 {
                     return Err(failed(&what, format!("{status} {}", text())));
                 }
                 let wanted = self.answers[i].get_or_insert_with(|| body.clone());
-                if *wanted != body {
+                if wanted != body {
                     self.right = false;
                     say_wrong(&what, &String::from_utf8_lossy(wanted), &text());
                 }

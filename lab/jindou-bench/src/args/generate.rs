@@ -28,9 +28,6 @@ pub enum Generate {
         /// Where to write N-Triples (`-`: standard output).
         #[arg(long, default_value = "-")]
         out: PathBuf,
-        /// Another model, in the original's language.
-        #[arg(long, value_name = "FILE")]
-        model: Option<PathBuf>,
     },
     /// The Berlin SPARQL Benchmark: products, offers and reviews, after the original's rules.
     Bsbm {
@@ -86,10 +83,4 @@ pub struct WatdivQueries {
     /// The folder to write to; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Another model, in the original's language.
-    #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
-    /// Other templates: every .txt file of this folder, in the original's form.
-    #[arg(long, value_name = "DIR")]
-    pub templates: Option<PathBuf>,
 }

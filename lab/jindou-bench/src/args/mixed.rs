@@ -1,6 +1,5 @@
 //! The command line of `jindou bench mixed`.
 
-use crate::mixed::Beside;
 use crate::obliger::Policy;
 use clap::{Args as ClapArgs, ValueEnum};
 use jindou_model::units::parse_duration;
@@ -74,26 +73,11 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// Senders of light queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ClientsOn {
-    /// The workers draw them by themselves.
-    Workers,
-    /// Threads of their own, which need processors as well.
-    Threads,
-}
-
 #[derive(ClapArgs, Debug)]
 pub struct BenchMixed {
     /// The store directory; it is only read.
     #[arg(long, value_name = "DIR")]
     pub store: PathBuf,
-    /// Templates of light queries in the form of Wukong's emulator, with `mix_config` (default: A1 to A6 over LUBM).
-    #[arg(long, value_name = "DIR")]
-    pub templates: Option<PathBuf>,
-    /// Another file of that folder in place of `mix_config`; it may have heavy queries as well (mix_config_heavy).
-    #[arg(long, value_name = "FILE", requires = "templates")]
-    pub mix: Option<String>,
     /// Shares by the reciprocal of each class' mean latency, instead of the mix' own.
     #[arg(long)]
     pub reciprocal: bool,
@@ -109,27 +93,15 @@ pub struct BenchMixed {
     /// Clients send light and heavy queries as the shares have it (ATC '18, §6.6); heavy ones have no clients of their own.
     #[arg(long, requires = "reciprocal", conflicts_with = "http")]
     pub freely: bool,
-    /// Only runs of heavy queries with nothing alongside them (ATC '18, §6.7).
-    #[arg(long, conflicts_with = "http")]
-    pub heavy_only: bool,
     /// Only runs with heavy queries.
     #[arg(long)]
     pub only_heavy: bool,
-    /// Senders of light queries.
-    #[arg(long, value_enum, default_value = "workers")]
-    pub clients_on: ClientsOn,
-    /// Also one worker alongside a thread that does this, with no scheduler between: several to compare.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub beside: Vec<Beside>,
     /// Repeat comparisons of light queries alongside something with light ones alone, in turn.
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
     /// First measure for this long how often the system interrupts a loop on each core, and print it.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub stalls: Option<Duration>,
-    /// Keep each worker on a core of its own.
-    #[arg(long)]
-    pub pin: bool,
     /// Clients of light queries.
     #[arg(long, default_value_t = 4)]
     pub clients: usize,
@@ -142,9 +114,6 @@ pub struct BenchMixed {
     /// Over HTTP also this many requests before the first answer is read.
     #[arg(long, default_value_t = 1, requires = "http")]
     pub pipeline: usize,
-    /// Queries that each client of a closed loop keeps under way.
-    #[arg(long, default_value_t = 4)]
-    pub window: usize,
     /// Open loops as well, at this many queries a second or at a part of the closed loop's (0.8x).
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = parse_rate)]
     pub rates: Vec<Rate>,
@@ -157,24 +126,6 @@ pub struct BenchMixed {
     /// Scheduling of queries: several to compare.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "oblige")]
     pub scheduling: Vec<Scheduling>,
-    /// A worker that takes longer for one query is stuck.
-    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = parse_duration)]
-    pub stuck_after: Duration,
-    /// A worker with nothing to do looks for so long before it sleeps.
-    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = parse_duration)]
-    pub spin: Duration,
-    /// A light query that takes longer is moved to the heavy ones.
-    #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = parse_duration)]
-    pub light_limit: Duration,
-    /// A query that has waited longer is dropped.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub deadline: Option<Duration>,
-    /// Most light queries that wait.
-    #[arg(long, default_value_t = 1 << 16)]
-    pub queue: usize,
-    /// In open loops light queries that would wait longer are refused.
-    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = parse_duration)]
-    pub max_wait: Duration,
     /// Time before it counts.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub warm_up: Duration,
@@ -187,16 +138,4 @@ pub struct BenchMixed {
     /// Seed of all draws.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write the runs' cumulative distributions as a plot.
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
-    /// Only plot, and write as CSV, the runs that have this in their titles.
-    #[arg(long, value_name = "TEXT")]
-    pub plot: Option<String>,
-    /// Write them as CSV.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write the tables as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cluster::BenchCluster;
 use generate::Generate;
 use gpu::BenchGpu;
-use jindou::{GpuChoice, MergeOptions};
+use jindou::GpuChoice;
 use jindou_model::units::{parse_duration, parse_size};
 use mixed::BenchMixed;
 use parallel::{BenchParallel, ParallelWorker};
@@ -40,27 +40,6 @@ pub enum Command {
     /// A benchmark's data as N-Triples or N-Quads, or its queries.
     #[command(subcommand)]
     Generate(Generate),
-}
-
-/// Limits on a merge's memory and write rate.
-#[derive(ClapArgs, Debug)]
-pub struct MergeBudget {
-    /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
-    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
-    pub merge_memory: u64,
-    /// Bytes that a merge may write in a second (default: as fast as it goes).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    pub merge_rate: Option<u64>,
-}
-
-impl MergeBudget {
-    /// The budget as options; one thread.
-    pub fn options(&self) -> MergeOptions {
-        MergeOptions::default()
-            .with_memory(self.merge_memory)
-            .with_bytes_per_second(self.merge_rate)
-            .with_threads(1)
-    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -143,15 +122,6 @@ pub struct BenchStream {
     /// Rows of the answer: all triples, as often as needed.
     #[arg(long, default_value_t = 100_000_000)]
     pub rows: u64,
-    /// Another query.
-    #[arg(long, conflicts_with = "rows")]
-    pub query: Option<String>,
-    /// Formats, each with a server of its own.
-    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_value = "tsv,json", value_parser = ["tsv", "csv", "json", "xml"])]
-    pub formats: Vec<String>,
-    /// Ask for a compressed answer: gzip or zstd.
-    #[arg(long, value_name = "CODING", value_parser = ["gzip", "zstd"])]
-    pub encoding: Option<String>,
     /// Threads of the query (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
@@ -230,8 +200,6 @@ pub struct BenchMerge {
     /// Threads of transactions and of the merge (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
-    #[command(flatten)]
-    pub budget: MergeBudget,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -251,21 +219,12 @@ pub struct BenchUpdates {
     /// Triples a transaction.
     #[arg(long, value_delimiter = ',', default_value = "10000,100000")]
     pub batches: Vec<usize>,
-    /// Queries, e.g. L1,q8,count (default: all).
-    #[arg(long, value_delimiter = ',')]
-    pub queries: Vec<String>,
     /// Runs of each query.
     #[arg(long, default_value_t = 9)]
     pub repeat: usize,
     /// Threads of transactions (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
-    /// Threads of a query.
-    #[arg(long, default_value_t = 1)]
-    pub query_threads: usize,
-    /// Print both plans of each query.
-    #[arg(long)]
-    pub explain: bool,
     /// As JSON as well, to a file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -276,38 +235,20 @@ pub struct BenchLubm {
     /// Number of universities.
     #[arg(long, short = 'n')]
     pub universities: u32,
-    /// Queries, e.g. L1,L2,q8 (default: all).
-    #[arg(long, value_delimiter = ',')]
-    pub queries: Vec<String>,
     /// Run the 14 official queries, O1 to O14, instead.
     #[arg(long)]
     pub official: bool,
     /// With --official: load what follows from the data by the ontology too, as those queries expect.
     #[arg(long, requires = "official")]
     pub inferred: bool,
-    /// Threads for heavy queries and for the load (default: one per core).
-    #[arg(long)]
-    pub threads: Option<usize>,
-    /// Runs of each query; medians are reported.
-    #[arg(long, default_value_t = 7)]
-    pub repeat: usize,
-    /// Where the store is or goes; an existing one of this scale is used as it is (default: a temporary one).
-    #[arg(long, value_name = "DIR")]
-    pub store: Option<PathBuf>,
     /// Also run L4, L5, L6 with this many random constants each, on one thread.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub light: usize,
-    /// Memory for the load, e.g. 16G.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    pub memory: Option<u64>,
     /// Run the queries on a GPU: on, off, auto.
     #[arg(long, default_value = "off")]
     pub gpu: GpuChoice,
-    /// As JSON, to a file or (without one) to standard output.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub json: Option<PathBuf>,
     #[command(flatten)]
-    pub peers: PeersArgs,
+    pub common: BenchMix,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -321,29 +262,8 @@ pub struct BenchWatdiv {
     /// Instances of each template.
     #[arg(long, default_value_t = 5)]
     pub instances: u32,
-    /// Templates, e.g. L1,C3 (default: all).
-    #[arg(long, value_delimiter = ',')]
-    pub queries: Vec<String>,
-    /// Threads for heavy queries and for the load (default: one per core).
-    #[arg(long)]
-    pub threads: Option<usize>,
-    /// Runs of each instance.
-    #[arg(long, default_value_t = 7)]
-    pub repeat: usize,
-    /// Where the store is or goes; an existing one of this scale and seed is used as it is (default: a temporary one).
-    #[arg(long, value_name = "DIR")]
-    pub store: Option<PathBuf>,
-    /// Write the data to this file of N-Triples first, and load that.
-    #[arg(long, value_name = "FILE")]
-    pub data: Option<PathBuf>,
-    /// Memory for the load, e.g. 16G.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    pub memory: Option<u64>,
-    /// As JSON, to a file or (without one) to standard output.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub json: Option<PathBuf>,
     #[command(flatten)]
-    pub peers: PeersArgs,
+    pub common: BenchMix,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -357,6 +277,9 @@ pub struct BenchBsbm {
     /// Instances of each query.
     #[arg(long, default_value_t = 5)]
     pub instances: u32,
+    /// Seed of data and queries.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
     #[command(flatten)]
     pub common: BenchMix,
 }
@@ -377,17 +300,17 @@ pub struct BenchSp2b {
     /// Number of statements.
     #[arg(long, short = 'n')]
     pub triples: u64,
+    /// Seed of data and queries.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
     #[command(flatten)]
     pub common: BenchMix,
 }
 
 /// Options common to the benchmarks of generated data.
-#[derive(ClapArgs, Clone, Debug)]
+#[derive(ClapArgs, Debug)]
 pub struct BenchMix {
-    /// Seed of data and queries.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Queries by name (default: all).
+    /// Queries or templates by name, e.g. L1,L2,q8 (default: all).
     #[arg(long, value_delimiter = ',')]
     pub queries: Vec<String>,
     /// Threads for heavy queries and for the load (default: one per core).

@@ -5,7 +5,7 @@
 use super::counting::{Counting, counted};
 use super::load;
 use crate::args::cluster::BenchClusterModes;
-use crate::measure::{cpu_time, temporary_folder};
+use crate::measure::{bytes_in, cpu_time, temporary_folder};
 use jindou::{
     Database, Error, OpenOptions, PlannedQuery, QueryOptions, Result, ResultFormat, ResultWriter,
     Runtime, ShardMode, Sharding,
@@ -115,17 +115,6 @@ fn best(
         }
     }
     best.ok_or_else(|| Error::external("nothing was run"))
-}
-
-/// Bytes of the files in a folder.
-fn bytes_in(dir: &Path) -> u64 {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let each = entries.map(|e| match e.metadata() {
-        Ok(m) if m.is_dir() => bytes_in(&e.path()),
-        Ok(m) => m.len(),
-        Err(_) => 0,
-    });
-    each.sum()
 }
 
 pub fn run(a: &BenchClusterModes) -> Result<ExitCode> {

@@ -10,7 +10,6 @@ use jindou_peers::http::Endpoint;
 use jindou_store::shard::{CLUSTER, shard_folder};
 use jindou_testing::free_port;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,21 +23,11 @@ fn wrong(what: impl Into<String>) -> Error {
 
 /// `jindou serve` over a whole store, and its URL.
 pub fn alone(store: &Path) -> Result<(Process, String)> {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .and_then(|l| l.local_addr())
-        .map_err(|e| wrong(format!("no free port: {e}")))?
-        .port();
-    let program = jindou_program()?;
+    let port = free_port();
     let process = Process::start(
-        Command::new(&program)
-            .args([
-                "serve",
-                "--log-level",
-                "error",
-                "--port",
-                &port.to_string(),
-                "--store",
-            ])
+        Command::new(jindou_program()?)
+            .args(["serve", "--log-level", "error"])
+            .args(["--port", &port.to_string(), "--store"])
             .arg(store)
             .stdout(Stdio::null()),
     )?;

@@ -3,9 +3,8 @@
 
 use super::arrivals::{Arrivals, Look, Next, Random, Sources};
 use super::classes::Class;
-use super::machine::{Neighbour, Reading, pin};
+use super::machine::{Neighbour, Reading};
 use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
-use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
 use crate::obliger::{
     Drawn, Dropped, Job, Options, Ran, Refusal, Scheduler, Submit, TaskSource, WorkClass as Weight,
@@ -15,7 +14,6 @@ use jindou::{
 };
 use jindou_model::sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -36,12 +34,6 @@ pub struct Setup {
     /// Running sums of the classes' weights, followed by those of the heavy queries if clients of light queries send
     /// them as well.
     pub sums: Vec<f64>,
-    /// Time after which a light query is stopped and started again as a heavy one.
-    pub light_limit: Duration,
-    /// Time after which a waiting job is dropped; `None`: never.
-    pub deadline: Option<Duration>,
-    /// True if each worker is pinned to a core.
-    pub pinned: bool,
 }
 
 impl Setup {
@@ -76,7 +68,7 @@ impl Setup {
 
     /// Names of the light classes, then of the heavy queries.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let light = self.classes.iter().map(|c| c.name.as_str());
+        let light = self.classes.iter().map(|c| c.name);
         light.chain(self.heavy.iter().map(|h| h.name.as_str()))
     }
 }
@@ -101,8 +93,6 @@ impl Task {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub arrivals: Arrivals,
-    /// True if the workers generate light queries; false if separate threads do.
-    pub on_workers: bool,
     /// Number of clients that send heavy queries, each one after the other.
     pub heavy_clients: usize,
     pub warm_up: Duration,
@@ -115,6 +105,8 @@ pub struct Plan {
 
 /// Length of the windows in which the rate of light queries is sampled.
 const WINDOW: Duration = Duration::from_millis(10);
+/// Time after which a light query is stopped and started again as a heavy one.
+const LIGHT_LIMIT: Duration = Duration::from_millis(2);
 /// Client numbers from here on are those of heavy clients.
 const HEAVY: u64 = 1 << 32;
 
@@ -134,8 +126,6 @@ pub struct Emulator {
     /// True in a closed loop, where each answer is followed at once by the client's next query.
     closed_loop: bool,
     sources: Option<Sources>,
-    /// For clients that are threads: the channel on which each is told of an answer, by client number.
-    answers: Vec<mpsc::Sender<()>>,
     /// Submits a client's next query after its last one was dropped.
     again: OnceLock<Submit<Task>>,
     seed: u64,
@@ -196,10 +186,6 @@ impl Emulator {
                 return None;
             };
             self.setup.after(query, random)
-        } else if let Some(client) = self.answers.get(job.client as usize) {
-            // The client's thread sends its own next query; the channel is closed when the run ends.
-            let _ = client.send(());
-            return None;
         } else if self.closed_loop {
             self.setup.draw(random)
         } else {
@@ -216,7 +202,6 @@ impl Emulator {
             client,
             home,
             arrived: now,
-            deadline: self.setup.deadline.map(|d| now + d),
             moved: false,
         }
     }
@@ -234,10 +219,6 @@ impl Emulator {
             *step += 1;
         }
     }
-
-    pub fn setup(&self) -> &Setup {
-        &self.setup
-    }
 }
 
 impl TaskSource for Emulator {
@@ -245,9 +226,6 @@ impl TaskSource for Emulator {
     type Local = Local;
 
     fn local(&self, worker: usize) -> Local {
-        if self.setup.pinned {
-            pin(worker);
-        }
         let options = QueryOptions::default().with_threads(1);
         let sessions = self.setup.classes.iter().map(|c| c.prepared.session());
         Local {
@@ -255,7 +233,7 @@ impl TaskSource for Emulator {
             sessions: sessions.collect(),
             random: Random::new(self.seed + 1000 + worker as u64),
             look: Look::new(Instant::now()),
-            light: options.clone().with_timeout(self.setup.light_limit),
+            light: options.clone().with_timeout(LIGHT_LIMIT),
             heavy: options,
         }
     }
@@ -299,10 +277,9 @@ impl TaskSource for Emulator {
     }
 
     fn dropped(&self, job: Job<Task>, why: Dropped) {
-        let mut s = self.stats(job.client as usize);
         match why {
-            Dropped::Late => s.late += 1,
             Dropped::Closed => {
+                let mut s = self.stats(job.client as usize);
                 s.unfinished += 1;
                 // A light query that still waits counts with the time that it has waited. Otherwise a queue that is
                 // never served would have good latencies.
@@ -313,18 +290,14 @@ impl TaskSource for Emulator {
                     s.latencies[usize::from(class)].add(to - job.arrived);
                 }
             }
-            Dropped::Refused(_) => {}
-        }
-        drop(s);
-        if let Dropped::Refused(why) = why {
-            self.count_refused(job.client as usize, job.arrived, why);
-        }
-        if why != Dropped::Closed {
-            let now = Instant::now();
-            let seed = now.saturating_duration_since(job.arrived).as_nanos() as u64;
-            let next = self.next(&job, &mut Random::new(seed), now);
-            if let (Some(next), Some(submit)) = (next, self.again.get()) {
-                let _ = submit(next);
+            Dropped::Refused(why) => {
+                self.count_refused(job.client as usize, job.arrived, why);
+                let now = Instant::now();
+                let seed = now.saturating_duration_since(job.arrived).as_nanos() as u64;
+                let next = self.next(&job, &mut Random::new(seed), now);
+                if let (Some(next), Some(submit)) = (next, self.again.get()) {
+                    let _ = submit(next);
+                }
             }
         }
     }
@@ -355,23 +328,12 @@ pub fn run(
     let workers = options.workers.max(1);
     let kinds = setup.names().count();
     let begin = Instant::now();
-    let (mut threads, mut sender, mut sources, mut answers) = (vec![], None, None, vec![]);
-    match plan.arrivals {
-        Arrivals::Open { rate, clients } if plan.on_workers => {
-            sources = Some(Sources::new(rate, clients, workers, begin, plan.seed));
-        }
+    let sources = match plan.arrivals {
         Arrivals::Open { rate, clients } => {
-            sender = Some(Sender::new(rate, clients, begin, plan.seed));
+            Some(Sources::new(rate, clients, workers, begin, plan.seed))
         }
-        Arrivals::Closed { clients, .. } if !plan.on_workers => {
-            for _ in 0..clients {
-                let (answer, answered) = mpsc::channel();
-                answers.push(answer);
-                threads.push(answered);
-            }
-        }
-        Arrivals::Closed { .. } | Arrivals::None => {}
-    }
+        Arrivals::Closed { .. } | Arrivals::None => None,
+    };
     let emulator = Emulator {
         setup: Arc::clone(setup),
         stats: (0..workers)
@@ -382,7 +344,6 @@ pub fn run(
         over: OnceLock::new(),
         closed_loop: matches!(plan.arrivals, Arrivals::Closed { .. }),
         sources,
-        answers,
         again: OnceLock::new(),
         seed: plan.seed,
     };
@@ -407,21 +368,11 @@ pub fn run(
     if let Arrivals::Closed { clients, window } = plan.arrivals {
         for n in 0..(clients * window) as u64 {
             let client = n % clients as u64;
-            let home = plan.on_workers.then_some(client as usize);
-            submit(setup.draw(&mut random), client, home)?;
+            submit(setup.draw(&mut random), client, Some(client as usize))?;
         }
     }
     let mut out = Outcome::default();
-    let going = AtomicBool::new(true);
-    std::thread::scope(|scope| {
-        for (n, answered) in threads.into_iter().enumerate() {
-            let (scheduler, going) = (&scheduler, &going);
-            let seed = plan.seed + 31 * n as u64;
-            scope.spawn(move || client(scheduler, n as u64, &answered, going, seed));
-        }
-        watch(setup, &scheduler, plan, beside, sender, &mut out);
-        going.store(false, Ordering::Relaxed);
-    });
+    watch(&scheduler, plan, beside, &mut out);
     out.counts = scheduler.counts();
     scheduler.close();
     for s in &scheduler.work().stats {
@@ -433,62 +384,42 @@ pub fn run(
     Ok(out)
 }
 
-/// Waits for the end of a run, or sends its queries until then (`sender`). Records between warm-up and end, and samples
-/// the machine's state.
+/// Waits for the end of a run. Records between warm-up and end, and samples the machine's state.
 fn watch(
-    setup: &Setup,
     scheduler: &Scheduler<Emulator>,
     plan: &Plan,
     beside: Option<&Neighbour>,
-    mut sender: Option<Sender>,
     out: &mut Outcome,
 ) {
     let work = scheduler.work();
-    let unsent = |sender: &Option<Sender>| {
-        let drawn = work.sources.as_ref().map_or(0, Sources::unsent);
-        drawn + sender.as_ref().map_or(0, |s| s.unsent)
-    };
+    let unsent = || work.sources.as_ref().map_or(0, Sources::unsent);
     let mut windows = vec![];
-    let until =
-        |sender: &mut Option<Sender>, end: Instant, most: &mut u64, windows: &mut Vec<f64>| {
-            let mut look = Instant::now();
-            loop {
-                let now = Instant::now();
-                if now >= end {
-                    return;
-                }
-                if now >= look {
-                    *most = (*most).max(resident_memory().0);
-                    look = now + Duration::from_secs(1);
-                }
-                let done = scheduler.counts().light;
-                match sender {
-                    Some(sender) => sender.send(setup, scheduler, end.min(look).min(now + WINDOW)),
-                    None => std::thread::sleep(end.saturating_duration_since(now).min(WINDOW)),
-                }
-                let done = scheduler.counts().light - done;
-                windows.push(done as f64 / now.elapsed().as_secs_f64());
+    let until = |end: Instant, most: &mut u64, windows: &mut Vec<f64>| {
+        let mut look = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= end {
+                return;
             }
-        };
+            if now >= look {
+                *most = (*most).max(resident_memory().0);
+                look = now + Duration::from_secs(1);
+            }
+            let done = scheduler.counts().light;
+            std::thread::sleep(end.saturating_duration_since(now).min(WINDOW));
+            let done = scheduler.counts().light - done;
+            windows.push(done as f64 / now.elapsed().as_secs_f64());
+        }
+    };
     let rounds = || beside.map_or(0, Neighbour::rounds);
-    until(
-        &mut sender,
-        Instant::now() + plan.warm_up,
-        &mut 0,
-        &mut windows,
-    );
+    until(Instant::now() + plan.warm_up, &mut 0, &mut windows);
     windows.clear();
-    let (processor, reading, before) = (cpu_time(), Reading::now(), unsent(&sender));
+    let (processor, reading, before) = (cpu_time(), Reading::now(), unsent());
     out.memory = [resident_memory().0; 3];
     let rounds_before = rounds();
     let from = Instant::now();
     work.recording.store(true, Ordering::Relaxed);
-    until(
-        &mut sender,
-        from + plan.duration,
-        &mut out.memory[2],
-        &mut windows,
-    );
+    until(from + plan.duration, &mut out.memory[2], &mut windows);
     windows.sort_by(f64::total_cmp);
     out.best_tenth = windows.get(windows.len() * 9 / 10).copied().unwrap_or(0.0);
     work.recording.store(false, Ordering::Relaxed);
@@ -498,7 +429,7 @@ fn watch(
     out.taken = Reading::now().since(&reading);
     out.memory[1] = resident_memory().0;
     out.memory[2] = out.memory[2].max(out.memory[1]);
-    out.unsent = unsent(&sender) - before;
+    out.unsent = unsent() - before;
     out.beside = beside.map(|_| (rounds() - rounds_before) as f64 / out.seconds);
     if let Some(rate) = plan.then {
         let over = Instant::now();
@@ -506,15 +437,7 @@ fn watch(
         if let Some(sources) = &work.sources {
             sources.set_rate(rate, over);
         }
-        if let Some(sender) = &mut sender {
-            sender.set_rate(rate, over);
-        }
-        until(
-            &mut sender,
-            over + STEP * STEPS as u32,
-            &mut 0,
-            &mut windows,
-        );
+        until(over + STEP * STEPS as u32, &mut 0, &mut windows);
         // Time for the last queries to be answered.
         std::thread::sleep(STEP);
     }

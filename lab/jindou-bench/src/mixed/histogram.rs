@@ -58,18 +58,6 @@ impl Histogram {
     pub fn quantile(&self, q: f64) -> Duration {
         Duration::from_nanos(self.counts.value_at_quantile(q).min(self.max))
     }
-
-    /// Each recorded latency with the share of all that do not exceed it.
-    pub fn cumulative(&self) -> Vec<(Duration, f64)> {
-        let mut seen = 0;
-        let mut out = vec![];
-        for step in self.counts.iter_recorded() {
-            seen += step.count_since_last_iteration();
-            let at = Duration::from_nanos(step.value_iterated_to().min(self.max));
-            out.push((at, seen as f64 / self.count() as f64));
-        }
-        out
-    }
 }
 
 #[cfg(test)]
@@ -93,9 +81,6 @@ mod tests {
             );
         }
         assert_eq!(h.max(), Duration::from_nanos(*all.last().unwrap()));
-        let cdf = h.cumulative();
-        assert!(cdf.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1));
-        assert_eq!(cdf.last().unwrap().1, 1.0);
         // A time beyond the last bucket is counted in it.
         h.add(Duration::from_secs(10_000));
         let last = h.quantile(1.0).as_nanos() as f64 / LONGEST as f64;

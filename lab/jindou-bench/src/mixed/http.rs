@@ -5,10 +5,11 @@ use super::emulate::{Plan, Setup, Task};
 use super::machine::Reading;
 use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, Stats};
 use crate::measure::{cpu_time, resident_memory};
-use jindou::{Error, Result};
+use jindou::Result;
 use jindou_server::{Server, ServerOptions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use jindou_workloads::client::{Client, failed, request};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,10 +26,6 @@ pub struct Travel {
 /// Encoded requests, indexed by class and start point: a whole request each, or a line of a batch.
 struct Requests(Vec<Vec<Vec<u8>>>);
 
-fn failed(what: &str, e: impl std::fmt::Display) -> Error {
-    Error::Internal(format!("{what}: {e}"))
-}
-
 fn escape(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, b| {
         if b.is_ascii_alphanumeric() || b"-._~".contains(&b) {
@@ -38,91 +35,6 @@ fn escape(text: &str) -> String {
         }
         out
     })
-}
-
-/// One connection.
-struct Client {
-    reader: BufReader<TcpStream>,
-    line: Vec<u8>,
-    body: Vec<u8>,
-    /// The `Retry-After` time of the last answer, if it had one.
-    retry_after: Option<Duration>,
-}
-
-impl Client {
-    fn connect(to: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(to).map_err(|e| failed("connecting", e))?;
-        stream
-            .set_nodelay(true)
-            .map_err(|e| failed("connecting", e))?;
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .map_err(|e| failed("connecting", e))?;
-        Ok(Self {
-            reader: BufReader::with_capacity(64 << 10, stream),
-            line: vec![],
-            body: vec![],
-            retry_after: None,
-        })
-    }
-
-    fn send(&mut self, request: &[u8]) -> Result<()> {
-        let stream = self.reader.get_mut();
-        stream.write_all(request).map_err(|e| failed("sending", e))
-    }
-
-    fn line(&mut self) -> Result<&[u8]> {
-        self.line.clear();
-        self.reader
-            .read_until(b'\n', &mut self.line)
-            .map_err(|e| failed("reading", e))?;
-        Ok(self.line.trim_ascii_end())
-    }
-
-    /// Reads one answer into `self.body` and returns its status.
-    fn receive(&mut self) -> Result<u16> {
-        let status = self.line()?;
-        let status = status
-            .get(9..12)
-            .and_then(|s| std::str::from_utf8(s).ok()?.parse().ok())
-            .ok_or_else(|| failed("reading", "no status line"))?;
-        let (mut length, mut chunked, mut retry_after) = (0usize, false, None);
-        loop {
-            let line = self.line()?;
-            if line.is_empty() {
-                break;
-            }
-            let text = String::from_utf8_lossy(line).to_ascii_lowercase();
-            if let Some(n) = text.strip_prefix("content-length:") {
-                length = n.trim().parse().map_err(|e| failed("content-length", e))?;
-            }
-            if let Some(n) = text.strip_prefix("retry-after:") {
-                let seconds = n.trim().parse().map_err(|e| failed("retry-after", e))?;
-                retry_after = Some(Duration::from_secs(seconds));
-            }
-            chunked |= text.starts_with("transfer-encoding:") && text.ends_with("chunked");
-        }
-        self.retry_after = retry_after;
-        self.body.clear();
-        loop {
-            if chunked {
-                let line = self.line()?;
-                let text = std::str::from_utf8(line).unwrap_or("");
-                length = usize::from_str_radix(text, 16).map_err(|e| failed("chunk", e))?;
-            }
-            let from = self.body.len();
-            self.body.resize(from + length, 0);
-            self.reader
-                .read_exact(&mut self.body[from..])
-                .map_err(|e| failed("reading", e))?;
-            if chunked {
-                self.line()?;
-            }
-            if !chunked || length == 0 {
-                return Ok(status);
-            }
-        }
-    }
 }
 
 /// Prepares the classes at the server, and encodes all requests.
@@ -135,8 +47,7 @@ fn requests(setup: &Setup, to: SocketAddr, batch: usize) -> Result<Requests> {
             "POST /prepared?parameter=start HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-query\r\ncontent-length: {}\r\n\r\n{text}",
             text.len()
         );
-        client.send(head.as_bytes())?;
-        let status = client.receive()?;
+        let status = client.ask(head.as_bytes())?;
         let answer: serde_json::Value =
             serde_json::from_slice(&client.body).map_err(|e| failed("preparing", e))?;
         let id = answer["id"]
@@ -171,19 +82,6 @@ struct ClientContext<'a> {
     travel: Travel,
     recording: AtomicBool,
     going: AtomicBool,
-}
-
-/// Encodes a request for each heavy query, with the answer as TSV, the shortest form.
-fn heavy_requests(setup: &Setup) -> Vec<Vec<u8>> {
-    let request = |text: &str| {
-        format!(
-            "POST /sparql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-query\r\n\
-                accept: text/tab-separated-values\r\ncontent-length: {}\r\n\r\n{text}",
-            text.len()
-        )
-        .into_bytes()
-    };
-    setup.heavy.iter().map(|h| request(&h.text)).collect()
 }
 
 /// Number of rows of an answer, 1 for a boolean that is true.
@@ -277,8 +175,7 @@ impl ClientContext<'_> {
         let mut query = (number % self.heavy.len().max(1)) as u16;
         while self.going.load(Ordering::Relaxed) {
             let begin = Instant::now();
-            client.send(&self.heavy[usize::from(query)])?;
-            let status = client.receive()?;
+            let status = client.ask(&self.heavy[usize::from(query)])?;
             let latency = begin.elapsed();
             match status {
                 _ if !self.recording.load(Ordering::Relaxed) => {}
@@ -340,7 +237,7 @@ pub fn run(
     let to = server.address();
     let shared = ClientContext {
         requests: requests(setup, to, travel.batch)?,
-        heavy: heavy_requests(setup),
+        heavy: setup.heavy.iter().map(|h| request(&h.text)).collect(),
         setup,
         travel,
         recording: AtomicBool::new(false),

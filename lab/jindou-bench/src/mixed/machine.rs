@@ -1,10 +1,9 @@
 //! The state of the machine during a run: time taken by its host and by other processes, and the cost to one core of
 //! work on another.
 
-use super::arrivals::Random;
-use super::emulate::{Setup, Task};
+use super::emulate::Setup;
 use crate::measure::cpu_time;
-use jindou::{Error, QueryOptions, Resource, Result, Session, Value};
+use jindou::{Error, QueryOptions, Resource, Result};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -191,32 +190,8 @@ fn sums() {
     black_box((a, b, c, d));
 }
 
-/// Work of another thread, without any scheduler, while one worker answers light queries: it shows what the hardware, and what
-/// the store by itself, cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Beside {
-    /// Adds and multiplies in registers.
-    Alu,
-    /// Reads 256 MiB from one end to the other, again and again.
-    Stream,
-    /// The light mix.
-    Light,
-    /// The heavy queries, one after the other.
-    Heavy,
-}
-
-impl std::fmt::Display for Beside {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Alu => "a bare loop of arithmetic",
-            Self::Stream => "a bare loop that streams memory",
-            Self::Light => "a bare loop of the light mix",
-            Self::Heavy => "a bare loop of the heavy queries",
-        })
-    }
-}
-
-/// A thread that works until this value is dropped.
+/// A thread that runs the heavy queries one after the other, without any scheduler, while one worker answers light
+/// queries, until this value is dropped. It shows what the hardware, and the store by itself, cost.
 pub struct Neighbour {
     going: Arc<AtomicBool>,
     rounds: Arc<AtomicU64>,
@@ -224,21 +199,23 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts the thread, on `core` if given.
-    pub fn start(what: Beside, setup: &Arc<Setup>, core: Option<usize>, seed: u64) -> Result<Self> {
+    /// Starts the thread.
+    pub fn start(setup: &Arc<Setup>) -> Result<Self> {
         let going = Arc::new(AtomicBool::new(true));
         let rounds = Arc::new(AtomicU64::new(0));
         let (setup, go, count) = (Arc::clone(setup), Arc::clone(&going), Arc::clone(&rounds));
         let thread = std::thread::Builder::new()
             .name("neighbour".into())
             .spawn(move || {
-                if let Some(core) = core {
-                    pin(core);
-                }
-                work(what, &setup, seed, || {
+                let options = QueryOptions::default().with_threads(1);
+                for query in setup.heavy.iter().cycle() {
                     count.fetch_add(1, Ordering::Relaxed);
-                    go.load(Ordering::Relaxed)
-                })
+                    if !go.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    setup.db.checksum(&query.planned, &options)?;
+                }
+                Ok(())
             })
             .map_err(|e| Error::limit(Resource::Threads, format!("no thread: {e}")))?;
         Ok(Self {
@@ -261,7 +238,7 @@ impl Neighbour {
         }
     }
 
-    /// Rounds of work done so far; a query counts as one.
+    /// Number of queries so far.
     pub fn rounds(&self) -> u64 {
         self.rounds.load(Ordering::Relaxed)
     }
@@ -274,44 +251,6 @@ impl Drop for Neighbour {
             let _ = thread.join();
         }
     }
-}
-
-fn work(what: Beside, setup: &Setup, seed: u64, mut go_on: impl FnMut() -> bool) -> Result<()> {
-    let options = QueryOptions::default().with_threads(1);
-    match what {
-        Beside::Alu => {
-            while go_on() {
-                sums();
-            }
-        }
-        Beside::Stream => {
-            let memory = vec![1u64; 32 << 20];
-            let mut pieces = memory.chunks(8 << 10).cycle();
-            while go_on() {
-                black_box(pieces.next().map(|p| p.iter().sum::<u64>()));
-            }
-        }
-        Beside::Light => {
-            let mut sessions: Vec<Session> =
-                setup.classes.iter().map(|c| c.prepared.session()).collect();
-            let mut random = Random::new(seed + 99);
-            while go_on() {
-                if let Task::Light { class, start } = setup.draw(&mut random) {
-                    let start = &setup.classes[usize::from(class)].starts[start as usize];
-                    sessions[usize::from(class)].checksum(&[Value::Term(start)], &options)?;
-                }
-            }
-        }
-        Beside::Heavy => {
-            let mut turn = setup.heavy.iter().cycle();
-            while go_on() {
-                if let Some(query) = turn.next() {
-                    setup.db.checksum(&query.planned, &options)?;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,43 +8,24 @@ mod histogram;
 mod http;
 mod machine;
 mod outcome;
-mod plot;
 mod report;
 mod runs;
-mod threads;
-
-pub use machine::Beside;
 
 use crate::args::mixed::BenchMixed;
 use alone::{How, alone};
-use classes::{Class, Mix};
+use classes::Class;
 use emulate::{Heavy, Setup};
 use jindou::{Database, Error, QueryOptions, Result};
 use jindou_workloads::queries::lubm;
-use outcome::Outcome;
-use report::{as_json, panel, print_stalls};
-use serde_json::json;
+use report::print_stalls;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A run's title and outcome.
-struct Named {
-    title: String,
-    outcome: Outcome,
-}
-
 pub fn run(a: &BenchMixed) -> Result<ExitCode> {
     let db = Database::open(&a.store)?;
-    let mix = match &a.templates {
-        Some(dir) => classes::folder(dir, a.mix.as_deref())?,
-        None => Mix {
-            light: classes::lubm(),
-            heavy: vec![],
-        },
-    };
-    let mut setup = prepare(db, &mix, a)?;
+    let mut setup = prepare(db, a)?;
     setup.sums = sums(&setup, false);
     for c in &setup.classes {
         c.check(&setup.db, a.check)?;
@@ -63,14 +44,10 @@ pub fn run(a: &BenchMixed) -> Result<ExitCode> {
     setup.sums = sums(&setup, a.freely);
     let setup = Arc::new(setup);
     let quads = Database::info(&a.store)?.quads;
-    if setup.classes.is_empty() {
-        println!("{quads} triples");
-    } else {
-        println!(
-            "{quads} triples; one thread without a scheduler: {:.0} prepared queries/s ({:.0} a second of processor time), {:.0} ({:.0}) as text",
-            prepared.rate, prepared.of_processor, text.rate, text.of_processor
-        );
-    }
+    println!(
+        "{quads} triples; one thread without a scheduler: {:.0} prepared queries/s ({:.0} a second of processor time), {:.0} ({:.0}) as text",
+        prepared.rate, prepared.of_processor, text.rate, text.of_processor
+    );
     for (c, (p, t)) in setup
         .classes
         .iter()
@@ -89,35 +66,12 @@ pub fn run(a: &BenchMixed) -> Result<ExitCode> {
         let threads = a.workers.iter().copied().max().unwrap_or(1);
         print_stalls(&machine::stalls(threads, time), machine::arithmetic());
     }
-    let runs = if a.http {
-        runs::over_http(a, &setup)?
+    if a.http {
+        runs::over_http(a, &setup)?;
     } else {
-        runs::all(a, &setup)?
-    };
-    let wanted = |r: &&Named| a.plot.as_ref().is_none_or(|text| r.title.contains(text));
-    let panels: Vec<plot::Panel<'_>> = runs
-        .iter()
-        .filter(wanted)
-        .map(|r| panel(&setup, r))
-        .collect();
-    write(a.svg.as_deref(), || plot::svg(&panels))?;
-    write(a.csv.as_deref(), || plot::csv(&panels))?;
-    write(a.json.as_deref(), || {
-        let runs: Vec<_> = runs.iter().map(|r| as_json(&setup, r)).collect();
-        let document = json!({
-            "prepared_alone": prepared.rate, "text_alone": text.rate,
-            "prepared_alone_processor": prepared.of_processor, "text_alone_processor": text.of_processor, "runs": runs,
-        });
-        format!("{document:#}\n")
-    })?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
-    match path {
-        Some(path) => std::fs::write(path, text()).map_err(|e| Error::io(path, e)),
-        None => Ok(()),
+        runs::all(a, &setup)?;
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Running sums of the weights of all queries that clients of light queries may send.
@@ -142,16 +96,14 @@ fn heavy_mean(db: &Database, heavy: &Heavy) -> Result<Duration> {
     Ok(begin.elapsed() / 5)
 }
 
-fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
-    let classes = mix
-        .light
+fn prepare(db: Database, a: &BenchMixed) -> Result<Setup> {
+    let classes = classes::lubm()
         .iter()
         .map(|t| Class::new(&db, t, a.starts))
         .collect::<Result<Vec<_>>>()?;
     let options = QueryOptions::default();
     let mut heavy = vec![];
-    let named = a.heavy.iter().map(|name| (name, 0.0));
-    for (name, weight) in named.chain(mix.heavy.iter().map(|(name, w)| (name, *w))) {
+    for name in &a.heavy {
         let (name, text) = match lubm::query(name) {
             Some(q) => (name.clone(), q.text.to_owned()),
             None => {
@@ -165,22 +117,14 @@ fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
             name,
             planned: db.plan(&text, &options)?,
             text,
-            weight,
+            weight: 0.0,
         });
-    }
-    if classes.is_empty() && heavy.is_empty() {
-        return Err(Error::Usage(
-            "nothing to run: the mix has no queries".into(),
-        ));
     }
     Ok(Setup {
         sums: vec![],
         db,
         classes,
         heavy,
-        light_limit: a.light_limit,
-        deadline: a.deadline,
-        pinned: a.pin,
     })
 }
 
@@ -216,27 +160,14 @@ mod tests {
             &store,
             "--heavy L1,L7 --scheduling oblige,private,stealing,shared,isolation --mt-threshold 1,2",
         );
-        let svg = folder.path().join("cdf.svg");
-        run(
-            &store,
-            &format!("--rates 0.5x,10x --reciprocal --svg {}", svg.display()),
-        );
-        assert!(
-            std::fs::read_to_string(svg)
-                .expect("a plot")
-                .ends_with("</svg>\n")
-        );
+        run(&store, "--rates 0.5x,10x --reciprocal");
         run(&store, "--http --batch 20 --pipeline 4 --clients 2");
         run(&store, "--http --batch 20 --rates 3x --clients 40");
         run(
             &store,
             "--http --heavy L1,L7 --heavy-clients 2 --clients 2 --rates 0.5x",
         );
-        run(&store, "--clients-on threads --rates 0.5x --heavy L1");
-        run(
-            &store,
-            "--heavy L1 --beside alu,stream,light,heavy --stalls 20ms --pin",
-        );
+        run(&store, "--heavy L1 --stalls 20ms --rounds 2");
         run(
             &store,
             "--heavy L2 --reciprocal --freely --mt-threshold 1,2",

@@ -27,7 +27,6 @@ pub struct Stats {
     pub latencies: Vec<Histogram>,
     /// Latencies after the overload, by steps.
     pub after: Vec<Histogram>,
-    pub late: u64,
     /// Queries that admission refused during the recording.
     pub refused: u64,
     /// Queries that admission refused after the overload, by steps.
@@ -71,7 +70,6 @@ pub struct Outcome {
     pub unsent: u64,
     /// For each step after an overload: latencies, and the number of refused queries.
     pub after: Vec<(Histogram, u64)>,
-    pub late: u64,
     pub unfinished: u64,
     pub counts: Counts,
     /// Processor time of all threads, clients included, in seconds.
@@ -91,10 +89,6 @@ pub struct Outcome {
 impl Outcome {
     pub fn light_rate(&self) -> f64 {
         self.light.count() as f64 / self.seconds
-    }
-
-    pub fn heavy_rate(&self) -> f64 {
-        self.heavy.count() as f64 / self.seconds
     }
 
     /// Time after an overload from which no query is refused and 99 % take less than `limit`; `None` if that is not
@@ -126,7 +120,6 @@ impl Outcome {
             all.0.merge(own);
             all.1 += refused;
         }
-        self.late += s.late;
         self.refused += s.refused;
         self.retry = self.retry.max(s.retry);
         self.unsent += s.unsent;

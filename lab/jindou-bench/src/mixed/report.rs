@@ -4,12 +4,10 @@ use super::emulate::Setup;
 use super::histogram::Histogram;
 use super::machine::Stalls;
 use super::outcome::{AFTER, Outcome};
-use super::{Named, plot};
-use serde_json::json;
 use std::time::Duration;
 
 /// A scheduler has recovered from an overload when 99 % of the light queries take less than this.
-pub const WELL: Duration = Duration::from_millis(20);
+const WELL: Duration = Duration::from_millis(20);
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 pub fn header(setup: &Setup) {
@@ -55,13 +53,12 @@ pub fn print(title: &str, setup: &Setup, o: &Outcome) {
         ),
     };
     println!(
-        "    taken from others {}, moved to heavy {}, helped {}, slept {}; {refused}, unsent {:.0}/s, late {}, unfinished {}; {} answers compared",
+        "    taken from others {}, moved to heavy {}, helped {}, slept {}; {refused}, unsent {:.0}/s, unfinished {}; {} answers compared",
         c.taken,
         c.moved,
         c.helped,
         c.slept,
         o.unsent as f64 / o.seconds,
-        o.late,
         o.unfinished,
         o.checked
     );
@@ -98,44 +95,6 @@ pub fn print(title: &str, setup: &Setup, o: &Outcome) {
             None => println!("    then at half the peak: not well within {:?}", AFTER),
         }
     }
-}
-
-pub fn panel<'a>(setup: &'a Setup, run: &'a Named) -> plot::Panel<'a> {
-    plot::Panel {
-        title: run.title.clone(),
-        curves: setup
-            .names()
-            .zip(&run.outcome.latencies)
-            .filter(|(_, h)| h.count() > 0)
-            .collect(),
-    }
-}
-
-pub fn as_json(setup: &Setup, run: &Named) -> serde_json::Value {
-    let o = &run.outcome;
-    let of = |h: &Histogram| {
-        let us = |d: Duration| d.as_secs_f64() * 1e6;
-        json!({
-            "count": h.count(), "mean_us": us(h.mean()), "max_us": us(h.max()),
-            "p50_us": us(h.quantile(0.5)), "p90_us": us(h.quantile(0.9)),
-            "p99_us": us(h.quantile(0.99)), "p999_us": us(h.quantile(0.999)),
-        })
-    };
-    let classes: serde_json::Map<String, serde_json::Value> = setup
-        .names()
-        .zip(&o.latencies)
-        .map(|(n, h)| (n.to_owned(), of(h)))
-        .collect();
-    json!({
-        "run": run.title, "seconds": o.seconds, "light_per_second": o.light_rate(),
-        "heavy_per_second": o.heavy_rate(), "light": of(&o.light), "heavy": of(&o.heavy),
-        "classes": classes, "refused": o.refused, "unsent": o.unsent,
-        "recovered_seconds": o.recovered(WELL).map(|d| d.as_secs_f64()), "late": o.late, "unfinished": o.unfinished,
-        "taken": o.counts.taken, "moved": o.counts.moved, "helped": o.counts.helped,
-        "retry_seconds": o.retry.as_secs_f64(), "beside_per_second": o.beside, "slept": o.counts.slept,
-        "best_tenth_per_second": o.best_tenth, "others_cores": o.taken.others, "host_cores": o.taken.stolen, "preempted_per_second": o.taken.preempted,
-        "memory_bytes": o.memory, "processor_seconds": o.processor, "compared": o.checked,
-    })
 }
 
 /// Prints the pauses of a bare loop on each core, and the speed of arithmetic on two cores at once.

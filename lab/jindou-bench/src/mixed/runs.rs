@@ -2,22 +2,25 @@
 
 use super::arrivals::Arrivals;
 use super::emulate::{self, Plan, Setup};
-use super::machine::{Beside, Neighbour};
+use super::http;
+use super::machine::Neighbour;
 use super::outcome::Outcome;
 use super::report::{header, print, print_ratios};
-use super::{Named, http};
-use crate::args::mixed::{BenchMixed, ClientsOn, Rate, Scheduling};
+use crate::args::mixed::{BenchMixed, Rate, Scheduling};
 use crate::obliger::{AdmissionLimits, Options};
 use jindou::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn options(a: &BenchMixed, s: Scheduling, workers: usize, threads: usize, open: bool) -> Options {
+/// In open loops light queries that would wait longer are refused.
+const MAX_WAIT: Duration = Duration::from_millis(10);
+
+fn options(s: Scheduling, workers: usize, threads: usize, open: bool) -> Options {
     let limits = AdmissionLimits {
-        light: a.queue,
+        light: 1 << 16,
         heavy: 256,
         // In a closed loop the number of clients bounds the waiting queries.
-        light_wait: if open { a.max_wait } else { Duration::MAX },
+        light_wait: if open { MAX_WAIT } else { Duration::MAX },
         heavy_wait: Duration::MAX,
         light_workers: workers,
         heavy_workers: threads,
@@ -25,8 +28,8 @@ fn options(a: &BenchMixed, s: Scheduling, workers: usize, threads: usize, open: 
     Options {
         workers,
         policy: s.policy(),
-        stuck_after: a.stuck_after,
-        spin: a.spin,
+        stuck_after: Duration::from_micros(200),
+        spin: Duration::from_micros(50),
         heavy_threads: threads,
         heavy_workers: threads,
         isolate: s.isolates(),
@@ -38,14 +41,13 @@ fn options(a: &BenchMixed, s: Scheduling, workers: usize, threads: usize, open: 
 struct Runs<'a> {
     args: &'a BenchMixed,
     setup: &'a Arc<Setup>,
-    done: Vec<Named>,
+    done: Vec<Outcome>,
 }
 
 impl Runs<'_> {
     fn plan(&self, arrivals: Arrivals, heavy_clients: usize) -> Plan {
         Plan {
             arrivals,
-            on_workers: self.args.clients_on == ClientsOn::Workers,
             heavy_clients,
             then: None,
             warm_up: self.args.warm_up,
@@ -57,7 +59,7 @@ impl Runs<'_> {
     fn closed(&self) -> Arrivals {
         Arrivals::Closed {
             clients: self.args.clients,
-            window: self.args.window,
+            window: 4,
         }
     }
 
@@ -69,33 +71,33 @@ impl Runs<'_> {
     }
 
     /// Makes a run, and returns its index in `done`.
-    fn go(&mut self, title: String, o: &Options, p: &Plan) -> Result<usize> {
+    fn go(&mut self, title: &str, o: &Options, p: &Plan) -> Result<usize> {
         let outcome = emulate::run(self.setup, o, p, None)?;
         Ok(self.keep(title, outcome))
     }
 
-    fn keep(&mut self, title: String, outcome: Outcome) -> usize {
-        print(&title, self.setup, &outcome);
-        self.done.push(Named { title, outcome });
+    fn keep(&mut self, title: &str, outcome: Outcome) -> usize {
+        print(title, self.setup, &outcome);
+        self.done.push(outcome);
         self.done.len() - 1
     }
 
     fn outcomes(&self, runs: &[usize]) -> Vec<&Outcome> {
-        runs.iter().map(|n| &self.done[*n].outcome).collect()
+        runs.iter().map(|n| &self.done[*n]).collect()
     }
 
-    /// Light queries on one worker, alone or alongside a thread that does `what` without a scheduler.
-    fn one_worker(&mut self, what: Option<Beside>) -> Result<usize> {
-        let o = options(self.args, Scheduling::Oblige, 1, 1, false);
+    /// Light queries on one worker, alone or alongside a thread that runs the heavy queries without a scheduler.
+    fn one_worker(&mut self, beside_heavy: bool) -> Result<usize> {
+        let o = options(Scheduling::Oblige, 1, 1, false);
         let p = self.plan(self.closed(), 0);
-        let Some(what) = what else {
-            return self.go("1 worker, light alone".into(), &o, &p);
-        };
-        let core = self.args.pin.then_some(1);
-        let neighbour = Neighbour::start(what, self.setup, core, self.args.seed)?;
+        if !beside_heavy {
+            return self.go("1 worker, light alone", &o, &p);
+        }
+        let neighbour = Neighbour::start(self.setup)?;
         let outcome = emulate::run(self.setup, &o, &p, Some(&neighbour))?;
         neighbour.end()?;
-        Ok(self.keep(format!("1 worker, light beside {what}"), outcome))
+        let title = "1 worker, light beside a bare loop of the heavy queries";
+        Ok(self.keep(title, outcome))
     }
 
     /// Open loops whose rates may be multiples of `peak`, the rate of the closed loop.
@@ -106,11 +108,11 @@ impl Runs<'_> {
                 Rate::OfPeak(x) => (peak * x, format!("{x} × peak")),
             };
             for s in &self.args.scheduling {
-                let o = options(self.args, *s, workers, 1, true);
+                let o = options(*s, workers, 1, true);
                 let mut p = self.plan(self.open(per_second), 0);
                 // An overload is followed by half of the peak rate.
                 p.then = (per_second > peak && peak > 0.0).then_some(peak / 2.0);
-                self.go(format!("{workers} workers, {s}, open loop {name}"), &o, &p)?;
+                self.go(&format!("{workers} workers, {s}, open loop {name}"), &o, &p)?;
             }
         }
         Ok(())
@@ -120,29 +122,26 @@ impl Runs<'_> {
     fn beside_heavy(&mut self, workers: usize, threads: usize, clients: usize) -> Result<()> {
         let a = self.args;
         let title = format!("{workers} workers, heavy alone on {threads}");
-        let o = options(a, a.scheduling[0], workers, threads, false);
-        let heavy = self.go(title, &o, &self.plan(Arrivals::None, clients))?;
-        if a.heavy_only {
-            return Ok(());
-        }
+        let o = options(a.scheduling[0], workers, threads, false);
+        let heavy = self.go(&title, &o, &self.plan(Arrivals::None, clients))?;
         // With one worker, or if heavy queries may use all workers, there is no core for a fair comparison.
         let fair = workers > threads;
         let (mut alone, mut bare) = (vec![], vec![]);
         let mut beside = vec![vec![]; a.scheduling.len()];
         for _ in 0..a.rounds.max(1) {
             if fair {
-                alone.push(self.one_worker(None)?);
-                bare.push(self.one_worker(Some(Beside::Heavy))?);
+                alone.push(self.one_worker(false)?);
+                bare.push(self.one_worker(true)?);
             }
             for (s, beside) in a.scheduling.iter().zip(&mut beside) {
                 let title = format!("{workers} workers, {s}, light beside heavy on {threads}");
-                let o = options(a, *s, workers, threads, false);
-                beside.push(self.go(title, &o, &self.plan(self.closed(), clients))?);
+                let o = options(*s, workers, threads, false);
+                beside.push(self.go(&title, &o, &self.plan(self.closed(), clients))?);
             }
         }
         for (s, beside) in a.scheduling.iter().zip(&beside).filter(|_| fair) {
             let title = format!("{workers} workers, {s}");
-            let (beside, heavy) = (self.outcomes(beside), &self.done[heavy].outcome);
+            let (beside, heavy) = (self.outcomes(beside), &self.done[heavy]);
             let than = "one core alone";
             print_ratios(&title, than, &self.outcomes(&alone), &beside, Some(heavy));
             let than = "one core beside a bare loop of the heavy queries";
@@ -153,35 +152,16 @@ impl Runs<'_> {
             for s in &a.scheduling {
                 let title =
                     format!("{workers} workers, {s}, open loop {n:.0}/s beside heavy on {threads}");
-                let o = options(a, *s, workers, threads, true);
-                self.go(title, &o, &self.plan(self.open(*n), clients))?;
+                let o = options(*s, workers, threads, true);
+                self.go(&title, &o, &self.plan(self.open(*n), clients))?;
             }
-        }
-        Ok(())
-    }
-
-    /// The cost to one worker of other work on another core, without a scheduler.
-    fn beside_loops(&mut self) -> Result<()> {
-        let kinds = &self.args.beside;
-        let mut rounds = vec![(vec![], vec![]); kinds.len()];
-        for _ in 0..self.args.rounds.max(1) {
-            let alone = self.one_worker(None)?;
-            for (what, round) in kinds.iter().zip(&mut rounds) {
-                round.0.push(alone);
-                round.1.push(self.one_worker(Some(*what))?);
-            }
-        }
-        for (what, (alone, beside)) in kinds.iter().zip(&rounds) {
-            let title = format!("1 worker beside {what}");
-            let (alone, beside) = (self.outcomes(alone), self.outcomes(beside));
-            print_ratios(&title, "one core alone", &alone, &beside, None);
         }
         Ok(())
     }
 }
 
 /// Makes the runs within the process.
-pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
+pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<()> {
     header(setup);
     let mut runs = Runs {
         args: a,
@@ -193,11 +173,8 @@ pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     } else {
         a.heavy_clients
     };
-    if !a.beside.is_empty() {
-        runs.beside_loops()?;
-    }
     for &workers in &a.workers {
-        if !a.only_heavy && !a.heavy_only {
+        if !a.only_heavy {
             let mut peak: f64 = 0.0;
             for s in &a.scheduling {
                 for &threads in a
@@ -207,13 +184,13 @@ pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
                 {
                     // Without heavy queries the number of their threads makes no difference.
                     let threads = threads.min(workers);
-                    let o = options(a, *s, workers, threads, false);
+                    let o = options(*s, workers, threads, false);
                     let title = match a.freely {
                         true => format!("{workers} workers, {s}, light and heavy on {threads}"),
                         false => format!("{workers} workers, {s}, light alone"),
                     };
-                    let at = runs.go(title, &o, &runs.plan(runs.closed(), 0))?;
-                    peak = peak.max(runs.done[at].outcome.light_rate());
+                    let at = runs.go(&title, &o, &runs.plan(runs.closed(), 0))?;
+                    peak = peak.max(runs.done[at].light_rate());
                 }
             }
             runs.open_loops(workers, peak)?;
@@ -224,12 +201,12 @@ pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
             }
         }
     }
-    Ok(runs.done)
+    Ok(())
 }
 
 /// The light mix over HTTP, alone and alongside heavy queries: one query per request, then batches or pipelined
 /// requests if asked for.
-pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
+pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<()> {
     let mut ways = vec![("one a request".to_owned(), 1, 1)];
     if a.pipeline > 1 {
         ways.push((format!("{} pipelined", a.pipeline), 1, a.pipeline));
@@ -238,20 +215,18 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
         ways.push((format!("{} a batch", a.batch), a.batch, 1));
     }
     header(setup);
-    let mut runs = vec![];
     for (name, batch, pipeline) in ways {
         let travel = http::Travel { batch, pipeline };
-        let mut go = |title: String, arrivals, heavy_clients| -> Result<f64> {
+        let go = |title: &str, arrivals, heavy_clients| -> Result<f64> {
             let options = jindou_server::ServerOptions::default()
                 .with_port(0)
                 .with_slow_query(None)
                 .with_light_wait(match arrivals {
-                    Arrivals::Open { .. } => a.max_wait,
+                    Arrivals::Open { .. } => MAX_WAIT,
                     _ => jindou_server::ServerOptions::default().light_wait,
                 });
             let plan = Plan {
                 arrivals,
-                on_workers: false,
                 heavy_clients,
                 then: None,
                 warm_up: a.warm_up,
@@ -259,10 +234,8 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
                 seed: a.seed,
             };
             let outcome = http::run(setup, options, travel, &plan)?;
-            let rate = outcome.light_rate();
-            print(&title, setup, &outcome);
-            runs.push(Named { title, outcome });
-            Ok(rate)
+            print(title, setup, &outcome);
+            Ok(outcome.light_rate())
         };
         let clients = a.clients;
         let closed = Arrivals::Closed { clients, window: 1 };
@@ -275,7 +248,7 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
                 n => format!("HTTP, {clients} clients, {name}, beside heavy queries of {n}"),
             };
             // Rates of open loops are relative to the first closed loop's rate.
-            let reached = go(title.clone(), closed, heavy)?;
+            let reached = go(&title, closed, heavy)?;
             if peak == 0.0 {
                 peak = reached;
             }
@@ -285,9 +258,9 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
                     Rate::OfPeak(x) => peak * x,
                 };
                 let title = format!("{title}, open loop {rate:.0}/s");
-                go(title, Arrivals::Open { rate, clients }, heavy)?;
+                go(&title, Arrivals::Open { rate, clients }, heavy)?;
             }
         }
     }
-    Ok(runs)
+    Ok(())
 }

@@ -13,8 +13,6 @@ pub struct Counts {
     pub taken: u64,
     /// Light jobs that took too long and became heavy ones.
     pub moved: u64,
-    /// Jobs whose deadline passed while they waited.
-    pub late: u64,
     /// Times that a worker helped with a heavy query of another.
     pub helped: u64,
     /// Times that a worker went to sleep.
@@ -29,7 +27,6 @@ pub(crate) struct Counters {
     pub heavy: AtomicU64,
     pub taken: AtomicU64,
     pub moved: AtomicU64,
-    pub late: AtomicU64,
     pub helped: AtomicU64,
     pub slept: AtomicU64,
 }
@@ -47,7 +44,6 @@ impl Counters {
                 (&mut sum.heavy, &c.heavy),
                 (&mut sum.taken, &c.taken),
                 (&mut sum.moved, &c.moved),
-                (&mut sum.late, &c.late),
                 (&mut sum.helped, &c.helped),
                 (&mut sum.slept, &c.slept),
             ] {

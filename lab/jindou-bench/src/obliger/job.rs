@@ -63,10 +63,8 @@ pub struct Job<T> {
     /// The worker in whose queue it waits, modulo the number of workers; `None`: the scheduler picks the workers in
     /// turn.
     pub home: Option<usize>,
-    /// Time of arrival, from which deadlines, latencies and waiting times count.
+    /// Time of arrival, from which latencies and waiting times count.
     pub arrived: Instant,
-    /// Time after which it is dropped if not yet started.
-    pub deadline: Option<Instant>,
     /// True if the job began as a light one.
     pub moved: bool,
 }
@@ -81,7 +79,6 @@ impl<T> Job<T> {
             client,
             home: None,
             arrived: Instant::now(),
-            deadline: None,
             moved: false,
         }
     }
@@ -104,8 +101,6 @@ pub enum Ran<T> {
 /// Reason why a job was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// Its deadline passed while it waited.
-    Late,
     /// Admission refused it, when a light job became heavy or when it was drawn.
     Refused(Refusal),
     /// The scheduler ends.

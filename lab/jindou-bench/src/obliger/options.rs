@@ -20,7 +20,7 @@ pub enum Policy {
     Oblige,
 }
 
-/// Options of the scheduler. The default is for a process that has the machine to itself.
+/// Options of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Worker threads.
@@ -41,25 +41,4 @@ pub struct Options {
     pub isolate: bool,
     /// Bounds on the number of queries that are admitted.
     pub limits: AdmissionLimits,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        let heavy = (workers / 2).max(1);
-        Self {
-            workers,
-            policy: Policy::Oblige,
-            stuck_after: Duration::from_micros(200),
-            spin: Duration::from_micros(50),
-            heavy_threads: heavy,
-            heavy_workers: heavy,
-            isolate: false,
-            limits: AdmissionLimits {
-                light_workers: workers,
-                heavy_workers: heavy,
-                ..AdmissionLimits::default()
-            },
-        }
-    }
 }

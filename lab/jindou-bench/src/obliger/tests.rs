@@ -361,14 +361,12 @@ fn a_light_query_that_is_none_is_moved() {
 }
 
 #[test]
-fn what_is_late_is_not_run_and_what_is_too_much_not_let_in() {
+fn what_is_too_much_is_not_let_in() {
     let mut o = options(1, Policy::Oblige);
     o.limits.light = 3;
     let s = Started::new(o);
     let gate = s.stuck(1, WorkClass::Light);
-    let mut late = Job::new(Task::Say(2), WorkClass::Light, 0);
-    late.deadline = Some(late.arrived);
-    assert!(s.scheduler.submit(late).is_ok());
+    s.light(Task::Say(2));
     s.light(Task::Say(3));
     let (refused, job) = s
         .scheduler
@@ -378,9 +376,7 @@ fn what_is_late_is_not_run_and_what_is_too_much_not_let_in() {
     assert_eq!((refused.reason, job), (RefusalReason::Full, 4));
     assert!(refused.retry_after > Duration::ZERO);
     gate.open();
-    assert_eq!(s.heard(), 1);
-    assert_eq!(s.dropped.recv_timeout(SOON).unwrap(), (2, Dropped::Late));
-    assert_eq!(s.heard(), 3);
+    s.hears(1..4);
 }
 
 #[test]

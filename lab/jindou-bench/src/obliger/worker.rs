@@ -62,7 +62,7 @@ impl<W: TaskSource> SchedulerState<W> {
             }
             if let Some(job) = self.next_light(&mut turn, now) {
                 turn.idle = None;
-                now = self.run(job, &mut turn, &mut local, now);
+                now = self.run(job, &mut turn, &mut local);
                 continue;
             }
             self.tell(&mut turn);
@@ -127,7 +127,7 @@ impl<W: TaskSource> SchedulerState<W> {
         if let Some(job) = job {
             self.tell(turn);
             turn.since = now;
-            self.run(job, turn, local, now);
+            self.run(job, turn, local);
         }
         self.heavy.leave();
         if is_light {
@@ -236,20 +236,9 @@ impl<W: TaskSource> SchedulerState<W> {
         own.get_up();
     }
 
-    /// Runs a job that was taken at `now`, and returns the time when it is over.
-    fn run(
-        &self,
-        job: Job<W::Task>,
-        turn: &mut Turn,
-        local: &mut W::Local,
-        now: Instant,
-    ) -> Instant {
+    /// Runs a job, and returns the time when it is over.
+    fn run(&self, job: Job<W::Task>, turn: &mut Turn, local: &mut W::Local) -> Instant {
         let counters = &self.counters[turn.worker];
-        if job.deadline.is_some_and(|d| now > d) {
-            one(&counters.late);
-            self.drop_job(job, Dropped::Late);
-            return now;
-        }
         let (class, client) = (job.class, job.client);
         let (threads, counter) = match class {
             WorkClass::Light => (1, &counters.light),

@@ -8,21 +8,17 @@
 
 mod beside;
 mod check;
-mod lubm;
 mod questions;
-mod watdiv;
 
 use super::measure::{Times, cpu_time, run as checksum};
 use crate::args::BenchOperators;
-use crate::measure::threads_or_all;
+use crate::measure::{threads_or_all, write_json};
 use beside::{Beside, DuckDb};
 use jindou::{Database, Error, PlannedQuery, QueryOptions, Result};
-use lubm::LUBM;
-use questions::{Question, Questions};
+use questions::{LUBM, Question, Questions, WATDIV};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Instant;
-use watdiv::WATDIV;
 
 /// Bytes of the block that is copied to measure the machine's speed.
 const BLOCK: usize = 64 << 20;
@@ -91,7 +87,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
         .with_threads(threads)
         .with_timeout(a.timeout);
     let mut set = None;
-    for s in [&LUBM, &WATDIV] {
+    for s in [&*LUBM, &*WATDIV] {
         let text = format!("{}{}", s.prefixes, s.is_there);
         let there = db.plan(&text, &options)?;
         if checksum(&db, &there, &options)?.rows > 0 {
@@ -141,11 +137,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
             "copy_bytes_a_second": copy, "checked": !a.no_check,
             "questions": lines.iter().map(as_json).collect::<Vec<_>>(),
         });
-        if to.as_os_str() == "-" {
-            println!("{value:#}");
-        } else {
-            std::fs::write(to, format!("{value:#}\n")).map_err(|e| Error::io(to, e))?;
-        }
+        write_json(to, &value)?;
     }
     let wrong: Vec<&Line> = lines.iter().filter(|l| l.fault.is_some()).collect();
     for l in &wrong {

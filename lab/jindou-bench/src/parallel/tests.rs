@@ -10,6 +10,7 @@ use jindou::{Database, LoadOptions, Progress};
 use jindou_parse::Sources;
 use jindou_testing::{Answer, Rng, answer, quads};
 use oxrdf::{GraphName, Quad, Term};
+use oxrdfio::{RdfFormat, RdfParser};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,43 +32,13 @@ fn entities(rng: &mut Rng) -> Vec<Quad> {
         }
     }
     let mut out: Vec<Quad> = vec![];
-    for q in oxttl(&text) {
+    for q in RdfParser::from_format(RdfFormat::Turtle).for_slice(text.as_bytes()) {
+        let q = q.unwrap();
         if !out.contains(&q) {
             out.push(q);
         }
     }
     out
-}
-
-fn oxttl(text: &str) -> Vec<Quad> {
-    struct Take(Vec<Quad>);
-    impl jindou::QuadSink for Take {
-        fn batch(&mut self, batch: &jindou::QuadBatch) -> jindou::Result<()> {
-            for q in &batch.quads {
-                let term = |i: usize| jindou::decode_term(batch.term(q[i])).unwrap();
-                let Term::NamedNode(subject) = term(0) else {
-                    panic!("no IRI");
-                };
-                let Term::NamedNode(predicate) = term(1) else {
-                    panic!("no IRI");
-                };
-                self.0.push(Quad::new(
-                    subject,
-                    predicate,
-                    term(2),
-                    GraphName::DefaultGraph,
-                ));
-            }
-            Ok(())
-        }
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("data.ttl");
-    std::fs::write(&file, text).unwrap();
-    let sources = Sources::builder().path(&file).build().unwrap();
-    let mut take = Take(vec![]);
-    jindou::QuadSource::run(&sources, 0, 1, &mut take, &Progress::default()).unwrap();
-    take.0
 }
 
 /// Triple patterns that some quads match together: the edges of a random walk, with most terms replaced by variables.

@@ -9,11 +9,11 @@ use crate::process::Process;
 use jindou::parse::{Format, Sources};
 use jindou::replica::HeldShards;
 use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result, Sharding};
+use jindou_testing::free_port;
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -28,19 +28,6 @@ pub const LOADED: &str = "loaded";
 
 pub fn wrong(what: impl Into<String>) -> Error {
     Error::external(what.into())
-}
-
-/// A free port, below those that the system gives to connections: a server that comes back finds its own free.
-fn free_port() -> Result<u16> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = (std::process::id() % 400) as u16 * 20;
-    for _ in 0..8000 {
-        let port = 20_000 + first + NEXT.fetch_add(1, Ordering::Relaxed);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    Err(wrong("no free port"))
 }
 
 /// A server's place: it may run or not.
@@ -270,7 +257,7 @@ impl Place {
 
     fn server(&self, name: &'static str, mut arguments: Vec<String>) -> Result<Server> {
         arguments.push("--writable".into());
-        let socket = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        let socket = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         Ok(Server {
             name,
             store: self.path(name),
@@ -292,7 +279,7 @@ impl Place {
         arguments.extend(["--log".into(), self.log.clone()]);
         arguments.extend(["--name".into(), NAMES[i].into()]);
         let (ip, peers) = match &self.isolated {
-            None => (IpAddr::from(Ipv4Addr::LOCALHOST), free_port()?),
+            None => (IpAddr::from(Ipv4Addr::LOCALHOST), free_port()),
             Some(isolated) => (isolated.network.address(i).into(), 7979),
         };
         arguments.extend(["--peer-address".into(), format!("{ip}:{peers}")]);

@@ -4,9 +4,9 @@
 use super::client::{Client, Request};
 use super::servers::{Place, Server, turtle, wrong};
 use crate::args::replicas::ReplicasSoak;
+use crate::measure::bytes_in;
 use jindou::{Error, Result};
 use std::fmt::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -46,21 +46,6 @@ fn send(client: &mut Client, server: &Server, request: &Request) -> Result<Strin
         true => Ok(answer.text()),
         false => Err(wrong(format!("{}: {}", server.name, answer.text()))),
     }
-}
-
-/// Bytes of the files in a folder.
-fn bytes_in(folder: &Path) -> Result<u64> {
-    let mut sum = 0;
-    let entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
-    for entry in entries.flatten() {
-        // A file may be removed meanwhile.
-        sum += match entry.metadata() {
-            Ok(of) if of.is_dir() => bytes_in(&entry.path())?,
-            Ok(of) => of.len(),
-            Err(_) => 0,
-        };
-    }
-    Ok(sum)
 }
 
 /// Bytes of memory that only a process has: pages of mapped files do not count.
@@ -155,10 +140,10 @@ impl Soak<'_> {
         }
         self.compare()?;
         for server in &self.servers {
-            sample.files = sample.files.max(bytes_in(&server.store)?);
+            sample.files = sample.files.max(bytes_in(&server.store));
             sample.memory = sample.memory.max(memory_of(server)?);
         }
-        sample.log = self.place.log_folder().map_or(Ok(0), bytes_in)?;
+        sample.log = self.place.log_folder().map_or(0, bytes_in);
         Ok(sample)
     }
 }

@@ -5,7 +5,7 @@ use super::{COUNTRIES, COUNTRY, INSTANCES, TODAY, country};
 use crate::date::Day;
 use crate::decimal;
 use crate::emit::TermPiece::{Number, Text};
-use crate::emit::{StatementEmitter, TermPiece};
+use crate::emit::{StatementEmitter, TermPiece, constants};
 use crate::random::SplitMix;
 use crate::real::{deviate, within_two};
 use crate::words::Words;
@@ -13,15 +13,6 @@ use jindou_model::term::STRING;
 use jindou_model::{Progress, QuadSink, Result, Span};
 
 const USD: &str = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/USD";
-
-macro_rules! constants {
-    ($($name:ident = $iri:expr),* $(,)?) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum BsbmConstant { $($name),* }
-        $(const $name: usize = BsbmConstant::$name as usize;)*
-        const CONSTANTS: &[&str] = &[$($iri),*];
-    };
-}
 
 macro_rules! bsbm {
     ($name:literal) => {

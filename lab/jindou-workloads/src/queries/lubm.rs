@@ -52,141 +52,41 @@ impl Template {
 }
 
 macro_rules! query {
-    ($body:literal) => {
+    ($file:literal) => {
         concat!(
             "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>\n",
             "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>\n",
-            $body
+            include_str!(concat!("../../queries/lubm/", $file, ".rq"))
         )
     };
 }
 
-/// L1: a triangle. Graduate students in a department of the university of their undergraduate degree.
-pub const L1: &str = query!(
-    "SELECT ?X ?Y ?Z WHERE {
-    ?Y rdf:type ub:University .
-    ?X ub:undergraduateDegreeFrom ?Y .
-    ?X rdf:type ub:GraduateStudent .
-    ?X ub:memberOf ?Z .
-    ?Z ub:subOrganizationOf ?Y .
-    ?Z rdf:type ub:Department .
-}"
-);
-
-/// L2: a scan. All courses and their names.
-pub const L2: &str = query!(
-    "SELECT ?X ?Y WHERE {
-    ?X rdf:type ub:Course .
-    ?X ub:name ?Y .
-}"
-);
-
-/// L3: L1 for undergraduates, who have no degree, so the result is always empty.
-pub const L3: &str = query!(
-    "SELECT ?X ?Y ?Z WHERE {
-    ?X ub:undergraduateDegreeFrom ?Y .
-    ?X rdf:type ub:UndergraduateStudent .
-    ?X ub:memberOf ?Z .
-    ?Z rdf:type ub:Department .
-    ?Z ub:subOrganizationOf ?Y .
-    ?Y rdf:type ub:University .
-}"
-);
-
-/// L4: full professors of one department, with name, mail address and telephone number.
-pub const L4: &str = query!(
-    "SELECT ?X ?Y1 ?Y2 ?Y3 WHERE {
-    ?X ub:worksFor <http://www.Department0.University0.edu> .
-    ?X rdf:type ub:FullProfessor .
-    ?X ub:name ?Y1 .
-    ?X ub:emailAddress ?Y2 .
-    ?X ub:telephone ?Y3 .
-}"
-);
-
-/// L5: research groups of one department.
-pub const L5: &str = query!(
-    "SELECT ?X WHERE {
-    ?X ub:subOrganizationOf <http://www.Department0.University0.edu> .
-    ?X rdf:type ub:ResearchGroup .
-}"
-);
-
-/// L6: full professors of one university.
-pub const L6: &str = query!(
-    "SELECT ?X ?Y WHERE {
-    ?Y ub:subOrganizationOf <http://www.University0.edu> .
-    ?Y rdf:type ub:Department .
-    ?X ub:worksFor ?Y .
-    ?X rdf:type ub:FullProfessor .
-}"
-);
-
-/// L7: a triangle. Undergraduates who take a course that their advisor teaches.
-pub const L7: &str = query!(
-    "SELECT ?X ?Y ?Z WHERE {
-    ?Y rdf:type ub:FullProfessor .
-    ?X ub:advisor ?Y .
-    ?X rdf:type ub:UndergraduateStudent .
-    ?X ub:takesCourse ?Z .
-    ?Z rdf:type ub:Course .
-    ?Y ub:teacherOf ?Z .
-}"
-);
-
-/// q8: all edges that enter departments of one university.
-pub const Q8: &str = query!(
-    "SELECT ?X ?P ?D WHERE {
-    ?D ub:subOrganizationOf <http://www.University0.edu> .
-    ?X ?P ?D .
-}"
-);
-
-/// q9: all edges that enter one department.
-pub const Q9: &str = query!(
-    "SELECT ?X ?P WHERE {
-    ?X ?P <http://www.Department0.University0.edu> .
-}"
-);
-
-/// q10: edges from undergraduates to one professor.
-pub const Q10: &str = query!(
-    "SELECT ?X ?Y WHERE {
-    ?X rdf:type ub:UndergraduateStudent .
-    ?X ?Y <http://www.Department3.University0.edu/FullProfessor1> .
-}"
-);
-
-/// q11: edges from one student to one department.
-pub const Q11: &str = query!(
-    "SELECT ?X WHERE {
-    <http://www.Department7.University0.edu/UndergraduateStudent201> ?X <http://www.Department7.University0.edu> .
-}"
-);
-
-/// q12: faculty members of one university who advise students.
-pub const Q12: &str = query!(
-    "SELECT ?X ?Y WHERE {
-    ?Y ub:subOrganizationOf <http://www.University0.edu> .
-    ?X ub:worksFor ?Y .
-    ?Z ub:advisor ?X .
-}"
-);
-
 /// L1 to L7 and q8 to q12.
 pub const QUERIES: [LubmQuery; 12] = [
-    LubmQuery::new("L1", L1),
-    LubmQuery::new("L2", L2),
-    LubmQuery::new("L3", L3),
-    LubmQuery::new("L4", L4),
-    LubmQuery::new("L5", L5),
-    LubmQuery::new("L6", L6),
-    LubmQuery::new("L7", L7),
-    LubmQuery::new("q8", Q8),
-    LubmQuery::new("q9", Q9),
-    LubmQuery::new("q10", Q10),
-    LubmQuery::new("q11", Q11),
-    LubmQuery::new("q12", Q12),
+    // A triangle. Graduate students in a department of the university of their undergraduate degree.
+    LubmQuery::new("L1", query!("L1")),
+    // A scan. All courses and their names.
+    LubmQuery::new("L2", query!("L2")),
+    // L1 for undergraduates, who have no degree, so the result is always empty.
+    LubmQuery::new("L3", query!("L3")),
+    // Full professors of one department, with name, mail address and telephone number.
+    LubmQuery::new("L4", query!("L4")),
+    // Research groups of one department.
+    LubmQuery::new("L5", query!("L5")),
+    // Full professors of one university.
+    LubmQuery::new("L6", query!("L6")),
+    // A triangle. Undergraduates who take a course that their advisor teaches.
+    LubmQuery::new("L7", query!("L7")),
+    // All edges that enter departments of one university.
+    LubmQuery::new("q8", query!("q8")),
+    // All edges that enter one department.
+    LubmQuery::new("q9", query!("q9")),
+    // Edges from undergraduates to one professor.
+    LubmQuery::new("q10", query!("q10")),
+    // Edges from one student to one department.
+    LubmQuery::new("q11", query!("q11")),
+    // Faculty members of one university who advise students.
+    LubmQuery::new("q12", query!("q12")),
 ];
 
 /// The query with a name, in upper or lower case.
@@ -197,86 +97,21 @@ pub fn query(name: &str) -> Option<LubmQuery> {
         .find(|q| q.name.eq_ignore_ascii_case(name))
 }
 
-const A4_TEXT: &str = query!(
-    "SELECT ?X ?Y1 ?Y2 ?Y3 WHERE {
-    ?X ub:worksFor %CONSTANT% .
-    ?X rdf:type ub:FullProfessor .
-    ?X ub:name ?Y1 .
-    ?X ub:emailAddress ?Y2 .
-    ?X ub:telephone ?Y3 .
-}"
-);
-const A5_TEXT: &str = query!(
-    "SELECT ?X WHERE {
-    ?X ub:subOrganizationOf %CONSTANT% .
-    ?X rdf:type ub:ResearchGroup .
-}"
-);
-
 /// Templates of the light queries L4, L5 and L6.
 pub const LIGHT: [Template; 3] = [
-    Template::new("L4", A4_TEXT, Class::Department),
-    Template::new("L5", A5_TEXT, Class::Department),
-    Template::new(
-        "L6",
-        query!(
-            "SELECT ?X ?Y WHERE {
-    ?Y ub:subOrganizationOf %CONSTANT% .
-    ?Y rdf:type ub:Department .
-    ?X ub:worksFor ?Y .
-    ?X rdf:type ub:FullProfessor .
-}"
-        ),
-        Class::University,
-    ),
+    Template::new("L4", query!("A4"), Class::Department),
+    Template::new("L5", query!("A5"), Class::Department),
+    Template::new("L6", query!("L6-template"), Class::University),
 ];
 
 /// A1 to A6, the templates of light queries of Wukong's emulator.
 pub const EMULATOR: [Template; 6] = [
-    Template::new(
-        "A1",
-        query!(
-            "SELECT ?X WHERE {
-    ?X ub:takesCourse %CONSTANT% .
-    ?X rdf:type ub:GraduateStudent .
-}"
-        ),
-        Class::GraduateCourse,
-    ),
-    Template::new(
-        "A2",
-        query!(
-            "SELECT ?X WHERE {
-    ?X ub:publicationAuthor %CONSTANT% .
-    ?X rdf:type ub:Publication .
-}"
-        ),
-        Class::AssistantProfessor,
-    ),
-    Template::new(
-        "A3",
-        query!(
-            "SELECT ?X WHERE {
-    ?X ub:memberOf %CONSTANT% .
-    ?X rdf:type ub:GraduateStudent .
-}"
-        ),
-        Class::Department,
-    ),
-    Template::new("A4", A4_TEXT, Class::Department),
-    Template::new("A5", A5_TEXT, Class::Department),
-    Template::new(
-        "A6",
-        query!(
-            "SELECT ?X ?Y WHERE {
-    ?X ub:subOrganizationOf %CONSTANT% .
-    ?X rdf:type ub:Department .
-    ?Y ub:worksFor ?X .
-    ?Y rdf:type ub:FullProfessor .
-}"
-        ),
-        Class::University,
-    ),
+    Template::new("A1", query!("A1"), Class::GraduateCourse),
+    Template::new("A2", query!("A2"), Class::AssistantProfessor),
+    Template::new("A3", query!("A3"), Class::Department),
+    Template::new("A4", query!("A4"), Class::Department),
+    Template::new("A5", query!("A5"), Class::Department),
+    Template::new("A6", query!("A6"), Class::University),
 ];
 
 /// Relative frequencies of the templates in [`EMULATOR`] in Wukong's default mix.

@@ -184,29 +184,26 @@ fn wrong(name: &str, number: usize, line: &str) -> Error {
     }
 }
 
+macro_rules! texts {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../queries/watdiv/", $name, ".txt")))),*]
+    };
+}
+
+/// Names and texts of the 20 basic templates.
+const TEMPLATES: [(&str, &str); 20] = texts!(
+    "L1" "L2" "L3" "L4" "L5" "S1" "S2" "S3" "S4" "S5" "S6" "S7" "F1" "F2" "F3" "F4" "F5" "C1" "C2" "C3"
+);
+
 /// The 20 basic templates, in the order L, S, F, C.
+///
+/// # Panics
+/// If one of their files is not valid.
 #[must_use]
 pub fn templates() -> Vec<Template> {
     TEMPLATES
         .iter()
-        .map(|(name, open, select, patterns)| Template {
-            name: (*name).to_owned(),
-            mappings: open
-                .iter()
-                .map(|(variable, kind)| Mapping {
-                    variable: (*variable).to_owned(),
-                    kind: (*kind).to_owned(),
-                    distribution: Distribution::Uniform,
-                })
-                .collect(),
-            text: format!(
-                "SELECT {select} WHERE {{\n{}}}\n",
-                patterns
-                    .iter()
-                    .map(|p| format!("  {p} .\n"))
-                    .collect::<String>()
-            ),
-        })
+        .map(|(name, text)| Template::parse(name, text).unwrap_or_else(|e| panic!("{e}")))
         .collect()
 }
 
@@ -222,251 +219,3 @@ pub fn instances(scale: u32, seed: u64, count: u32) -> Result<Vec<Instance>> {
     }
     Ok(all)
 }
-
-/// Name, mappings (variable and kind), selected variables, triple patterns.
-type Basic = (
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    &'static str,
-    &'static [&'static str],
-);
-
-const TEMPLATES: [Basic; 20] = [
-    (
-        "L1",
-        &[("v1", "wsdbm:Website")],
-        "?v0 ?v2 ?v3",
-        &[
-            "?v0 wsdbm:subscribes %v1%",
-            "?v2 sorg:caption ?v3",
-            "?v0 wsdbm:likes ?v2",
-        ],
-    ),
-    (
-        "L2",
-        &[("v0", "wsdbm:City")],
-        "?v1 ?v2",
-        &[
-            "%v0% gn:parentCountry ?v1",
-            "?v2 wsdbm:likes wsdbm:Product0",
-            "?v2 sorg:nationality ?v1",
-        ],
-    ),
-    (
-        "L3",
-        &[("v2", "wsdbm:Website")],
-        "?v0 ?v1",
-        &["?v0 wsdbm:likes ?v1", "?v0 wsdbm:subscribes %v2%"],
-    ),
-    (
-        "L4",
-        &[("v1", "wsdbm:Topic")],
-        "?v0 ?v2",
-        &["?v0 og:tag %v1%", "?v0 sorg:caption ?v2"],
-    ),
-    (
-        "L5",
-        &[("v2", "wsdbm:City")],
-        "?v0 ?v1 ?v3",
-        &[
-            "?v0 sorg:jobTitle ?v1",
-            "%v2% gn:parentCountry ?v3",
-            "?v0 sorg:nationality ?v3",
-        ],
-    ),
-    (
-        "S1",
-        &[("v2", "wsdbm:Retailer")],
-        "?v0 ?v1 ?v3 ?v4 ?v5 ?v6 ?v7 ?v8 ?v9",
-        &[
-            "?v0 gr:includes ?v1",
-            "%v2% gr:offers ?v0",
-            "?v0 gr:price ?v3",
-            "?v0 gr:serialNumber ?v4",
-            "?v0 gr:validFrom ?v5",
-            "?v0 gr:validThrough ?v6",
-            "?v0 sorg:eligibleQuantity ?v7",
-            "?v0 sorg:eligibleRegion ?v8",
-            "?v0 sorg:priceValidUntil ?v9",
-        ],
-    ),
-    (
-        "S2",
-        &[("v2", "wsdbm:Country")],
-        "?v0 ?v1 ?v3",
-        &[
-            "?v0 dc:Location ?v1",
-            "?v0 sorg:nationality %v2%",
-            "?v0 wsdbm:gender ?v3",
-            "?v0 rdf:type wsdbm:Role2",
-        ],
-    ),
-    (
-        "S3",
-        &[("v1", "wsdbm:ProductCategory")],
-        "?v0 ?v2 ?v3 ?v4",
-        &[
-            "?v0 rdf:type %v1%",
-            "?v0 sorg:caption ?v2",
-            "?v0 wsdbm:hasGenre ?v3",
-            "?v0 sorg:publisher ?v4",
-        ],
-    ),
-    (
-        "S4",
-        &[("v1", "wsdbm:AgeGroup")],
-        "?v0 ?v2 ?v3",
-        &[
-            "?v0 foaf:age %v1%",
-            "?v0 foaf:familyName ?v2",
-            "?v3 mo:artist ?v0",
-            "?v0 sorg:nationality wsdbm:Country1",
-        ],
-    ),
-    (
-        "S5",
-        &[("v1", "wsdbm:ProductCategory")],
-        "?v0 ?v2 ?v3",
-        &[
-            "?v0 rdf:type %v1%",
-            "?v0 sorg:description ?v2",
-            "?v0 sorg:keywords ?v3",
-            "?v0 sorg:language wsdbm:Language0",
-        ],
-    ),
-    (
-        "S6",
-        &[("v3", "wsdbm:SubGenre")],
-        "?v0 ?v1 ?v2",
-        &[
-            "?v0 mo:conductor ?v1",
-            "?v0 rdf:type ?v2",
-            "?v0 wsdbm:hasGenre %v3%",
-        ],
-    ),
-    (
-        "S7",
-        &[("v3", "wsdbm:User")],
-        "?v0 ?v1 ?v2",
-        &[
-            "?v0 rdf:type ?v1",
-            "?v0 sorg:text ?v2",
-            "%v3% wsdbm:likes ?v0",
-        ],
-    ),
-    (
-        "F1",
-        &[("v1", "wsdbm:Topic")],
-        "?v0 ?v2 ?v3 ?v4 ?v5",
-        &[
-            "?v0 og:tag %v1%",
-            "?v0 rdf:type ?v2",
-            "?v3 sorg:trailer ?v4",
-            "?v3 sorg:keywords ?v5",
-            "?v3 wsdbm:hasGenre ?v0",
-            "?v3 rdf:type wsdbm:ProductCategory2",
-        ],
-    ),
-    (
-        "F2",
-        &[("v8", "wsdbm:SubGenre")],
-        "?v0 ?v1 ?v2 ?v4 ?v5 ?v6 ?v7",
-        &[
-            "?v0 foaf:homepage ?v1",
-            "?v0 og:title ?v2",
-            "?v0 rdf:type ?v3",
-            "?v0 sorg:caption ?v4",
-            "?v0 sorg:description ?v5",
-            "?v1 sorg:url ?v6",
-            "?v1 wsdbm:hits ?v7",
-            "?v0 wsdbm:hasGenre %v8%",
-        ],
-    ),
-    (
-        "F3",
-        &[("v3", "wsdbm:SubGenre")],
-        "?v0 ?v1 ?v2 ?v4 ?v5 ?v6",
-        &[
-            "?v0 sorg:contentRating ?v1",
-            "?v0 sorg:contentSize ?v2",
-            "?v0 wsdbm:hasGenre %v3%",
-            "?v4 wsdbm:makesPurchase ?v5",
-            "?v5 wsdbm:purchaseDate ?v6",
-            "?v5 wsdbm:purchaseFor ?v0",
-        ],
-    ),
-    (
-        "F4",
-        &[("v3", "wsdbm:Topic")],
-        "?v0 ?v1 ?v2 ?v4 ?v5 ?v6 ?v7 ?v8",
-        &[
-            "?v0 foaf:homepage ?v1",
-            "?v2 gr:includes ?v0",
-            "?v0 og:tag %v3%",
-            "?v0 sorg:description ?v4",
-            "?v0 sorg:contentSize ?v8",
-            "?v1 sorg:url ?v5",
-            "?v1 wsdbm:hits ?v6",
-            "?v1 sorg:language wsdbm:Language0",
-            "?v7 wsdbm:likes ?v0",
-        ],
-    ),
-    (
-        "F5",
-        &[("v2", "wsdbm:Retailer")],
-        "?v0 ?v1 ?v3 ?v4 ?v5 ?v6",
-        &[
-            "?v0 gr:includes ?v1",
-            "%v2% gr:offers ?v0",
-            "?v0 gr:price ?v3",
-            "?v0 gr:validThrough ?v4",
-            "?v1 og:title ?v5",
-            "?v1 rdf:type ?v6",
-        ],
-    ),
-    (
-        "C1",
-        &[],
-        "?v0 ?v4 ?v6 ?v7",
-        &[
-            "?v0 sorg:caption ?v1",
-            "?v0 sorg:text ?v2",
-            "?v0 sorg:contentRating ?v3",
-            "?v0 rev:hasReview ?v4",
-            "?v4 rev:title ?v5",
-            "?v4 rev:reviewer ?v6",
-            "?v7 sorg:actor ?v6",
-            "?v7 sorg:language ?v8",
-        ],
-    ),
-    (
-        "C2",
-        &[],
-        "?v0 ?v3 ?v4 ?v8",
-        &[
-            "?v0 sorg:legalName ?v1",
-            "?v0 gr:offers ?v2",
-            "?v2 sorg:eligibleRegion wsdbm:Country5",
-            "?v2 gr:includes ?v3",
-            "?v4 sorg:jobTitle ?v5",
-            "?v4 foaf:homepage ?v6",
-            "?v4 wsdbm:makesPurchase ?v7",
-            "?v7 wsdbm:purchaseFor ?v3",
-            "?v3 rev:hasReview ?v8",
-            "?v8 rev:totalVotes ?v9",
-        ],
-    ),
-    (
-        "C3",
-        &[],
-        "?v0",
-        &[
-            "?v0 wsdbm:likes ?v1",
-            "?v0 wsdbm:friendOf ?v2",
-            "?v0 dc:Location ?v3",
-            "?v0 foaf:age ?v4",
-            "?v0 wsdbm:gender ?v5",
-            "?v0 foaf:givenName ?v6",
-        ],
-    ),
-];

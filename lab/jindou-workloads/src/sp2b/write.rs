@@ -4,22 +4,13 @@ use super::PlannedDocument;
 use super::curves::{AttributeShares, DocumentClass};
 use super::people::{ERDOES, People, happens};
 use crate::decimal;
-use crate::emit::StatementEmitter;
 use crate::emit::TermPiece::{Number, Text};
+use crate::emit::{StatementEmitter, constants};
 use crate::random::SplitMix;
 use crate::real::{deviate, pow, unit};
 use crate::words::Words;
 use jindou_model::term::{BLANK, STRING};
 use jindou_model::{Progress, QuadSink, Result, Span};
-
-macro_rules! constants {
-    ($($name:ident = $iri:expr),* $(,)?) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Sp2bConstant { $($name),* }
-        $(const $name: usize = Sp2bConstant::$name as usize;)*
-        const CONSTANTS: &[&str] = &[$($iri),*];
-    };
-}
 
 macro_rules! swrc {
     ($name:literal) => {

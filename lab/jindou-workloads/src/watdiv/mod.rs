@@ -15,7 +15,6 @@ mod compile;
 mod draw;
 mod model;
 mod parse;
-mod standard;
 mod write;
 
 pub use crate::date::Day;

@@ -25,7 +25,7 @@ use std::str::FromStr;
 
 /// The end (exclusive) of dates without a range. The original takes the current day; a fixed day makes the data
 /// repeatable.
-pub(super) const LAST_DAY: Day = Day(20_454);
+const LAST_DAY: Day = Day(20_454);
 /// The first and the last word of texts without a range, as in the original.
 const FIRST_WORD: &str = "A";
 const LAST_WORD: &str = "z";
@@ -33,6 +33,16 @@ const LAST_WORD: &str = "z";
 const MOST_DECLARATIONS: usize = 100_000;
 
 impl WatdivModel {
+    /// The model of the published data sets (10M, 100M, 1B triples are scales 100, 1000, 10000).
+    ///
+    /// # Panics
+    /// If `standard.txt` is not valid.
+    #[must_use]
+    pub fn standard() -> Self {
+        let text = include_str!("standard.txt");
+        Self::parse("standard.txt", text).unwrap_or_else(|e| panic!("{e}"))
+    }
+
     /// Reads a model from its text; `file` is the file's name in errors. O(text) times the number of namespaces and
     /// kinds.
     ///

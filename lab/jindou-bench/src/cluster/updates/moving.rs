@@ -2,12 +2,12 @@
 
 use super::outcome;
 use crate::args::updates::UpdatesMove;
+use crate::measure::bytes_in;
 use crate::replicas::lubm::wrong_rows;
 use crate::replicas::roll::{end, under_load};
 use crate::replicas::servers::{LOADED, PATIENCE, Place, copy, wrong};
 use jindou::{Error, Result};
 use jindou_workloads::lubm::Lubm;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -15,16 +15,6 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_secs(3);
 /// Number of shards that move.
 const MOVED: usize = 2;
-
-/// Bytes of the files in a folder.
-fn bytes(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let of = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(data) if data.is_dir() => bytes(&entry.path()),
-        data => data.map_or(0, |d| d.len()),
-    };
-    entries.map(of).sum()
-}
 
 /// Waits until the log has all shards of the loaded store.
 pub(super) fn wait_for_base(place: &Place) -> Result<()> {
@@ -88,7 +78,7 @@ pub fn run(a: &UpdatesMove) -> Result<ExitCode> {
     let of = |shards: &[u32]| -> u64 {
         let loaded = shards
             .iter()
-            .map(|s| bytes(&place.path(LOADED).join(folder(s))));
+            .map(|s| bytes_in(&place.path(LOADED).join(folder(s))));
         loaded.sum()
     };
     println!(
@@ -103,7 +93,7 @@ pub fn run(a: &UpdatesMove) -> Result<ExitCode> {
         println!(
             "folder of {}: {:.3} times its shards (bound: 1.1)",
             server.name,
-            bytes(&server.store) as f64 / of(held) as f64
+            bytes_in(&server.store) as f64 / of(held) as f64
         );
     }
     Ok(outcome(&mistakes))
