@@ -1,6 +1,6 @@
 //! Advice added to errors. The library's error says what is wrong; the command adds which option remedies it.
 
-use jindou::parse::Format;
+use jindou::parse::{Format, from_name};
 use jindou::{Error, Location, Resource};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -108,8 +108,15 @@ fn document(path: &Path, command: &str) -> Option<String> {
     if matches!(command, "load" | "restore") || !path.is_file() {
         return None;
     }
+    let (Some(_), compression) = from_name(path) else {
+        return None;
+    };
     let name = path.file_name()?.to_str()?;
-    let (stem, _) = format_of(name)?;
+    let plain = match compression {
+        Some(_) => name.rsplit_once('.')?.0,
+        None => name,
+    };
+    let (stem, _) = plain.rsplit_once('.')?;
     let store = path.with_file_name(format!("{stem}.store"));
     let (file, store) = (path.display(), store.display());
     let load = format!("jindou load --store {store} {file}");
@@ -119,15 +126,6 @@ fn document(path: &Path, command: &str) -> Option<String> {
         ),
         _ => format!("{file} is an RDF file, not a store; make a store of it with {load}"),
     })
-}
-
-/// A file's name without its extensions, and the format that they indicate, if it is an RDF format.
-fn format_of(name: &str) -> Option<(&str, Format)> {
-    let plain = ["gz", "bz2", "xz", "zst"]
-        .iter()
-        .find_map(|c| name.strip_suffix(c)?.strip_suffix('.'));
-    let (stem, extension) = plain.unwrap_or(name).rsplit_once('.')?;
-    Format::from_extension(extension).map(|format| (stem, format))
 }
 
 /// A sentence that names the file or folder that this user may not read or write, and its owner.
@@ -193,7 +191,7 @@ fn looks_like(at: &Location, command: &str) -> Option<String> {
         "convert" => "--from",
         _ => "--format",
     };
-    let named = format_of(path.file_name()?.to_str()?).map(|found| found.1);
+    let named = from_name(path).0;
     let (what, name, format) = guess(text)?;
     let Some(format) = format else {
         return Some(format!("{} is {what}, not RDF", at.file));
@@ -257,13 +255,5 @@ mod tests {
         ] {
             assert_eq!(guess(text).map(|g| g.0), what, "{text}");
         }
-    }
-
-    #[test]
-    fn names_tell_formats() {
-        assert_eq!(format_of("a.b.ttl.gz"), Some(("a.b", Format::Turtle)));
-        assert_eq!(format_of("a.nq"), Some(("a", Format::NQuads)));
-        assert_eq!(format_of("a.gz"), None);
-        assert_eq!(format_of("store"), None);
     }
 }

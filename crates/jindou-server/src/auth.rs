@@ -247,7 +247,6 @@ impl Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
     use std::io::Write;
 
     const PRINCIPAL: [u8; 8] = [0x85, 0x3e, 0xb4, 0xe3, 0x70, 0xd0, 0x9a, 0xaa];
@@ -301,24 +300,5 @@ mod tests {
         f.write_all(b"nonsense\n").unwrap();
         assert!(t.reload().is_err());
         assert_eq!(t.access(b"0123456789abcdef"), Some(TokenRights::Read));
-    }
-
-    #[test]
-    fn credentials_are_bearer_or_basic() {
-        let of = |value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-            Credentials::from_headers(&headers)
-                .map(|c| c.map(|c| (String::from_utf8_lossy(&c.token).into_owned(), c.ambient)))
-        };
-        let basic = |pair: &str| of(&format!("Basic {}", BASE64_STANDARD.encode(pair)));
-        assert_eq!(of("bearer  abc "), Ok(Some(("abc".into(), false))));
-        assert_eq!(basic("me:abc:d"), Ok(Some(("abc:d".into(), true))));
-        assert_eq!(basic(":abc"), Ok(Some(("abc".into(), true))));
-        assert_eq!(of("Bearer"), Ok(Some((String::new(), false))));
-        assert!(basic("no colon").is_err());
-        assert!(of("Basic %%%").is_err());
-        assert!(of("Digest abc").is_err());
-        assert_eq!(Credentials::from_headers(&HeaderMap::new()), Ok(None));
     }
 }

@@ -270,25 +270,8 @@ mod tests {
         let list = "\"xyzzy\",W/\"r2d2\" ,, \"c3,po\"";
         assert_eq!(tags(&[list]), three());
         assert_eq!(tags(&["\"xyzzy\"", "W/\"r2d2\",\"c3,po\""]), three());
-        // A tag may contain a comma, but not a space.
-        assert_eq!(tags(&["\"c3 po\""]), None);
         assert_eq!(tags(&["\"\""]), these(&[(false, "")]));
         assert_eq!(tags(&[""]), these(&[]));
-        for wrong in [
-            "xyzzy",
-            "\"xyzzy",
-            "xyzzy\"",
-            "w/\"a\"",
-            "W/ \"a\"",
-            "*, \"a\"",
-            "\"a\", *",
-            "**",
-            "\"a\" \"b\"",
-            "\"a\"b",
-            "'a'",
-        ] {
-            assert_eq!(tags(&[wrong]), None, "{wrong}");
-        }
         assert_eq!(tags(&["*", "*"]), None);
     }
 

@@ -3,7 +3,8 @@
 use crate::live::QueryState;
 use crate::shared::AppState;
 use jindou::replica::ShardFigures;
-use prometheus::{Counter, CounterVec, Gauge, GaugeVec, Opts, Registry};
+use prometheus::core::Collector;
+use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -166,43 +167,43 @@ const SHARD: &[Row] = &[
     ),
 ];
 
-enum ShardFigure {
+/// A metric, with or without labels.
+enum Figure {
     Counter(CounterVec),
     Gauge(GaugeVec),
 }
 
-impl ShardFigure {
-    fn new(registry: &Registry, (name, help): Row) -> prometheus::Result<Self> {
+impl Figure {
+    fn new(registry: &Registry, (name, help): Row, labels: &[&str]) -> prometheus::Result<Self> {
         let options = Opts::new(name, help);
         Ok(match name.ends_with("_total") {
-            true => {
-                let counter = CounterVec::new(options, &["shard"])?;
-                registry.register(Box::new(counter.clone()))?;
-                Self::Counter(counter)
-            }
-            false => {
-                let gauge = GaugeVec::new(options, &["shard"])?;
-                registry.register(Box::new(gauge.clone()))?;
-                Self::Gauge(gauge)
-            }
+            true => Self::Counter(registered(registry, CounterVec::new(options, labels))?),
+            false => Self::Gauge(registered(registry, GaugeVec::new(options, labels))?),
         })
     }
 
-    fn set(&self, shard: u32, value: f64) {
-        let shard = shard.to_string();
+    fn set(&self, labels: &[&str], value: f64) {
         match self {
             Self::Counter(all) => {
-                let counter = all.with_label_values(&[&shard]);
+                let counter = all.with_label_values(labels);
                 counter.inc_by((value - counter.get()).max(0.0));
             }
-            Self::Gauge(all) => all.with_label_values(&[&shard]).set(value),
+            Self::Gauge(all) => all.with_label_values(labels).set(value),
         }
     }
 }
 
-enum Figure {
-    Counter(Counter),
-    Gauge(Gauge),
+/// Registers a new metric.
+///
+/// # Errors
+/// If another one has its name, which is a bug.
+pub(crate) fn registered<M: Collector + Clone + 'static>(
+    registry: &Registry,
+    made: prometheus::Result<M>,
+) -> prometheus::Result<M> {
+    let metric = made?;
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
 }
 
 pub(crate) struct Figures {
@@ -210,7 +211,7 @@ pub(crate) struct Figures {
     /// Names of a replica and of its log's writer.
     names: Option<GaugeVec>,
     /// In the order of [`SHARD`]; none without a shared log.
-    shards: Vec<ShardFigure>,
+    shards: Vec<Figure>,
     /// Locked while values are read, so that two concurrent scrapes do not increase a counter twice.
     reading: Mutex<()>,
 }
@@ -221,31 +222,23 @@ impl Figures {
     pub(crate) fn new(registry: &Registry, is_replica: bool) -> prometheus::Result<Self> {
         let mut all = FxHashMap::default();
         let replica = if is_replica { REPLICA } else { &[] };
-        for (name, help) in OWN.iter().chain(replica) {
-            let figure = if name.ends_with("_total") {
-                let counter = Counter::new(*name, *help)?;
-                registry.register(Box::new(counter.clone()))?;
-                Figure::Counter(counter)
-            } else {
-                let gauge = Gauge::new(*name, *help)?;
-                registry.register(Box::new(gauge.clone()))?;
-                Figure::Gauge(gauge)
-            };
-            all.insert(*name, figure);
+        for row in OWN.iter().chain(replica) {
+            let figure = Figure::new(registry, *row, &[])?;
+            // A metric without labels is shown from the start.
+            figure.set(&[], 0.0);
+            all.insert(row.0, figure);
         }
         let names = is_replica.then(|| {
-            let names = GaugeVec::new(
-                Opts::new(
-                    "jindou_replica_info",
-                    "1, with this server's name and that of the server that wrote the newest group",
-                ),
-                &["server", "writer"],
-            )?;
-            registry.register(Box::new(names.clone()))?;
-            prometheus::Result::Ok(names)
+            let options = Opts::new(
+                "jindou_replica_info",
+                "1, with this server's name and that of the server that wrote the newest group",
+            );
+            registered(registry, GaugeVec::new(options, &["server", "writer"]))
         });
         let shards = if is_replica { SHARD } else { &[] };
-        let shards = shards.iter().map(|row| ShardFigure::new(registry, *row));
+        let shards = shards
+            .iter()
+            .map(|row| Figure::new(registry, *row, &["shard"]));
         Ok(Self {
             all,
             shards: shards.collect::<prometheus::Result<_>>()?,
@@ -257,8 +250,7 @@ impl Figures {
     fn set<const N: usize>(&self, values: [(&str, f64); N]) {
         for (name, value) in values {
             match self.all.get(name) {
-                Some(Figure::Counter(c)) => c.inc_by((value - c.get()).max(0.0)),
-                Some(Figure::Gauge(g)) => g.set(value),
+                Some(figure) => figure.set(&[], value),
                 None => debug_assert!(false, "{name} is not in the table"),
             }
         }
@@ -323,7 +315,7 @@ impl Figures {
                 of.asked.failed_over as f64,
             ];
             for (figure, value) in self.shards.iter().zip(values) {
-                figure.set(of.shard, value);
+                figure.set(&[&of.shard.to_string()], value);
             }
         }
     }

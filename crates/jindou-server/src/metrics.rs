@@ -1,6 +1,6 @@
 //! Metrics at `/metrics` that are counted while requests run. `figures` has those whose values other modules know.
 
-use crate::figures::Figures;
+use crate::figures::{Figures, registered};
 use crate::shared::AppState;
 use prometheus::{
     Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
@@ -35,34 +35,25 @@ impl Metrics {
     /// If two metrics have the same name, which is a bug.
     pub(crate) fn new(options: &MetricsOptions<'_>) -> prometheus::Result<Self> {
         let registry = Registry::new();
-        let counter = |name: &str, help: &str| -> prometheus::Result<IntCounter> {
-            let c = IntCounter::new(name, help)?;
-            registry.register(Box::new(c.clone()))?;
-            Ok(c)
-        };
+        let counter = |name: &str, help: &str| registered(&registry, IntCounter::new(name, help));
         let counters = |name: &str, help: &str, labels: &[&str]| {
-            let c = IntCounterVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(c.clone()))?;
-            prometheus::Result::Ok(c)
+            let options = Opts::new(name, help);
+            registered(&registry, IntCounterVec::new(options, labels))
         };
         // Upper bounds of the buckets, in seconds: from 50 µs to 1,700 s.
         let buckets = exponential_buckets(5e-5, 2.0, 26)?;
         let histograms = |name: &str, help: &str, label: &str| {
             let opts = HistogramOpts::new(name, help).buckets(buckets.clone());
-            let h = HistogramVec::new(opts, &[label])?;
-            registry.register(Box::new(h.clone()))?;
-            prometheus::Result::Ok(h)
+            registered(&registry, HistogramVec::new(opts, &[label]))
         };
-        let update_seconds = Histogram::with_opts(
-            HistogramOpts::new(
-                "jindou_update_seconds",
-                "Time of an update from admission to its answer",
-            )
-            .buckets(buckets.clone()),
-        )?;
-        registry.register(Box::new(update_seconds.clone()))?;
-        let connections = IntGauge::new("jindou_connections", "Open connections")?;
-        registry.register(Box::new(connections.clone()))?;
+        let opts = HistogramOpts::new(
+            "jindou_update_seconds",
+            "Time of an update from admission to its answer",
+        );
+        let update_seconds = Histogram::with_opts(opts.buckets(buckets.clone()));
+        let update_seconds = registered(&registry, update_seconds)?;
+        let connections = IntGauge::new("jindou_connections", "Open connections");
+        let connections = registered(&registry, connections)?;
         let certificate = Gauge::new(
             "jindou_tls_certificate_expiry_timestamp_seconds",
             "End of the TLS certificate's validity, in seconds since 1970",
@@ -153,18 +144,15 @@ pub(crate) struct MetricsOptions<'a> {
 
 /// Metrics whose value never changes.
 fn constants(registry: &Registry, commit: &str) -> prometheus::Result<()> {
-    let build = GaugeVec::new(
-        Opts::new("jindou_build_info", "1, with the version and its commit"),
-        &["version", "commit"],
-    )?;
-    registry.register(Box::new(build.clone()))?;
+    let options = Opts::new("jindou_build_info", "1, with the version and its commit");
+    let build = registered(registry, GaugeVec::new(options, &["version", "commit"]))?;
     let labels = [env!("CARGO_PKG_VERSION"), commit];
     build.with_label_values(&labels).set(1.0);
     let start = Gauge::new(
         "process_start_time_seconds",
         "Start of the server, in seconds since 1970",
-    )?;
-    registry.register(Box::new(start.clone()))?;
+    );
+    let start = registered(registry, start)?;
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     start.set(since.unwrap_or_default().as_secs_f64());
     Ok(())

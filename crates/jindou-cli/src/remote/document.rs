@@ -5,8 +5,9 @@ use super::{
     url_of,
 };
 use jindou::{CancelToken, Result};
-use jindou_parse::Format;
+use jindou_parse::{Format, from_name};
 use std::io::{self, Read};
+use std::path::Path;
 use ureq::http::header;
 
 const ACCEPT: &str = "application/n-quads, application/n-triples;q=0.9, application/trig;q=0.9, text/turtle;q=0.9, \
@@ -66,7 +67,8 @@ pub fn fetch(
             return Err(failed(format!("{url} answered {status}{mark}{said}")));
         }
         let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or("");
-        let by_answer = || Format::of_document(media, by_name(url.path()));
+        let name = url.path().rsplit('/').next().unwrap_or_default();
+        let by_answer = || Format::of_document(media, from_name(Path::new(name)).0);
         let charset = Format::charset(media);
         let format = format.or_else(by_answer).ok_or_else(|| {
             let media = if media.is_empty() { "no media type" } else { media };
@@ -102,18 +104,6 @@ pub fn fetch(
     )))
 }
 
-/// The format that the extension of a path's last part indicates; an extension of a compression after it is ignored.
-fn by_name(path: &str) -> Option<Format> {
-    let name = path.rsplit('/').next()?;
-    let (stem, last) = name.rsplit_once('.')?;
-    let compressed = matches!(last, "gz" | "bz2" | "xz" | "zst");
-    let ending = match compressed {
-        true => stem.rsplit_once('.')?.1,
-        false => last,
-    };
-    Format::from_extension(ending)
-}
-
 /// A body of limited length.
 struct Limited {
     inner: BodyPieces,
@@ -133,18 +123,5 @@ impl Read for Limited {
             None => return Err(io::Error::other(self.too_long.clone())),
         };
         Ok(n)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_say_formats() {
-        assert_eq!(by_name("/a/b.ttl"), Some(Format::Turtle));
-        assert_eq!(by_name("/a/b.nt.gz"), Some(Format::NTriples));
-        assert_eq!(by_name("/a.ttl/b"), None);
-        assert_eq!(by_name("/a/b.tar.gz"), None);
     }
 }

@@ -15,6 +15,8 @@ unchanged
 -- file bad.nt
 <http://e/a> <http://e/p> "good" .
 <http://e/a> <http://e/p> bad .
+-- file a.b.nt.gz
+<http://e/a> <http://e/p> "x" .
 -- file notes.txt
 <http://e/a> <http://e/p> "x" .
 -- file larger.rq
@@ -53,6 +55,11 @@ For more information, try '--help'.
 $ jindou query --store planets.ttl 'SELECT * { ?s ?p ?o }'
 ? 1
 jindou: planets.ttl is an RDF file, not a store; query it with jindou query --data planets.ttl …, or make a store of it with jindou load --store planets.store planets.ttl
+
+== A compressed RDF file to be served
+$ jindou serve a.b.nt.gz
+? 1
+jindou: a.b.nt.gz is an RDF file, not a store; make a store of it with jindou load --store a.b.store a.b.nt.gz
 
 == An RDF file to be served
 $ jindou serve planets.ttl

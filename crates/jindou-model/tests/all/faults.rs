@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const PAGE: usize = 1 << 16;
 
@@ -138,65 +139,45 @@ fn only_the_file_that_was_cut_has_failed() {
     y.check().unwrap();
 }
 
-/// Environment variable that is set in the processes that `run` starts.
+/// Environment variable for the processes that `run` starts: what they do.
 const CHILD: &str = "JINDOU_FAULTS_CHILD";
 
-/// Runs one of this file's ignored tests in its own process.
-fn run(name: &str) -> Output {
+/// Does something in a process of its own.
+fn run(what: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture"])
-        .arg(format!("faults::{name}"))
-        .env(CHILD, "1")
+        .args(["--ignored", "--exact", "--nocapture", "faults::child"])
+        .env(CHILD, what)
         .output()
         .unwrap()
-}
-
-/// True in a process that `run` started. Otherwise these tests do nothing, since they would end a run of all ignored
-/// tests.
-fn is_child() -> bool {
-    std::env::var_os(CHILD).is_some()
 }
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
+/// Does something by which the signal must end the process.
+fn assert_killed(what: &str) {
+    let output = run(what);
+    let signal = output.status.signal();
+    assert_eq!(signal, Some(libc::SIGBUS), "{what}: {}", said(&output));
+}
+
 #[test]
 fn other_faults_end_the_process_as_before() {
-    let other = run("child_faults_elsewhere");
-    assert_eq!(
-        other.status.signal(),
-        Some(libc_sigbus()),
-        "{}",
-        said(&other)
-    );
-    let sent = run("child_is_sent_the_signal");
-    assert_eq!(sent.status.signal(), Some(libc_sigbus()), "{}", said(&sent));
-    let overflow = run("child_overflows_its_stack");
-    assert!(
-        said(&overflow).contains("has overflowed its stack"),
-        "{}",
-        said(&overflow)
-    );
+    assert_killed("fault elsewhere");
+    assert_killed("be sent the signal");
+    let overflow = run("overflow the stack");
+    let text = said(&overflow);
+    assert!(text.contains("has overflowed its stack"), "{text}");
     assert!(overflow.status.signal().is_some());
 }
 
 #[test]
 fn a_program_may_keep_the_signal() {
-    let alone = run("child_leaves_the_signal_alone");
-    assert_eq!(
-        alone.status.signal(),
-        Some(libc_sigbus()),
-        "{}",
-        said(&alone)
-    );
-    let own = run("child_has_a_handler_before");
+    assert_killed("leave the signal alone");
+    let own = run("have a handler before");
     assert!(own.status.success(), "{}", said(&own));
     assert!(said(&own).contains("own handler: 1"), "{}", said(&own));
-}
-
-fn libc_sigbus() -> i32 {
-    libc::SIGBUS
 }
 
 /// A truncated mapping that is not in the table.
@@ -210,88 +191,66 @@ fn foreign() -> memmap2::Mmap {
     map
 }
 
-#[test]
-#[ignore = "ends its process: other_faults_end_the_process_as_before runs it"]
-fn child_faults_elsewhere() {
-    if !is_child() {
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let ours = MappedFile::open(&file(dir.path(), PAGE)).unwrap();
-    let map = foreign();
-    println!("{}", map.iter().map(|b| u64::from(*b)).sum::<u64>());
-    drop(ours);
+/// Number of signals that the program's own handler got.
+static CALLED: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn own_handler(_: i32) {
+    CALLED.fetch_add(1, Ordering::Relaxed);
 }
 
-#[test]
-#[ignore = "ends its process: other_faults_end_the_process_as_before runs it"]
-fn child_is_sent_the_signal() {
-    if !is_child() {
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let _ours = MappedFile::open(&file(dir.path(), PAGE)).unwrap();
+fn raise() {
     // SAFETY: the call takes no pointers.
     unsafe { libc::raise(libc::SIGBUS) };
-    // The previous handler, that of Rust's runtime, restores the default action and returns.
-    // SAFETY: as above.
-    unsafe { libc::raise(libc::SIGBUS) };
+}
+
+fn deep(n: u64) -> u64 {
+    let here = std::hint::black_box([n; 64]);
+    if n == u64::MAX {
+        return 0;
+    }
+    deep(n + 1) + here[0]
 }
 
 #[test]
-#[ignore = "ends its process: other_faults_end_the_process_as_before runs it"]
-fn child_overflows_its_stack() {
-    if !is_child() {
+#[ignore = "ends its process: other tests run it"]
+fn child() {
+    // Otherwise this would end a run of all ignored tests.
+    let Ok(what) = std::env::var(CHILD) else {
         return;
+    };
+    if what == "have a handler before" {
+        let handler = own_handler as extern "C" fn(i32) as usize;
+        // SAFETY: the handler only adds to an atomic.
+        unsafe { libc::signal(libc::SIGBUS, handler) };
+    } else if what == "leave the signal alone" {
+        jindou_model::mapped::leave_signal_alone();
     }
-    fn deep(n: u64) -> u64 {
-        let here = std::hint::black_box([n; 64]);
-        if n == u64::MAX {
-            return 0;
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), 2 * PAGE);
+    let map = MappedFile::open(&path).unwrap();
+    match &*what {
+        "fault elsewhere" => {
+            let map = foreign();
+            println!("{}", map.iter().map(|b| u64::from(*b)).sum::<u64>());
         }
-        deep(n + 1) + here[0]
+        "be sent the signal" => {
+            raise();
+            // The previous handler, that of Rust's runtime, restores the default action and returns.
+            raise();
+        }
+        "overflow the stack" => println!("{}", deep(0)),
+        "leave the signal alone" => {
+            cut(&path, 0);
+            println!("{}", sum(&map));
+        }
+        _ => {
+            cut(&path, 0);
+            assert_eq!(sum(&map), 0);
+            assert!(map.check().is_err());
+            // The fault was not passed to the program's own handler, but a signal that a process sends is.
+            assert_eq!(CALLED.load(Ordering::Relaxed), 0);
+            raise();
+            println!("own handler: {}", CALLED.load(Ordering::Relaxed));
+        }
     }
-    let dir = tempfile::tempdir().unwrap();
-    let _ours = MappedFile::open(&file(dir.path(), PAGE)).unwrap();
-    println!("{}", deep(0));
-}
-
-#[test]
-#[ignore = "ends its process: a_program_may_keep_the_signal runs it"]
-fn child_leaves_the_signal_alone() {
-    if !is_child() {
-        return;
-    }
-    jindou_model::mapped::leave_signal_alone();
-    let dir = tempfile::tempdir().unwrap();
-    let path = file(dir.path(), 2 * PAGE);
-    let map = MappedFile::open(&path).unwrap();
-    cut(&path, 0);
-    println!("{}", sum(&map));
-}
-
-#[test]
-#[ignore = "a_program_may_keep_the_signal runs it"]
-fn child_has_a_handler_before() {
-    if !is_child() {
-        return;
-    }
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static CALLED: AtomicU32 = AtomicU32::new(0);
-    extern "C" fn own(_: i32) {
-        CALLED.fetch_add(1, Ordering::Relaxed);
-    }
-    // SAFETY: the handler only adds to an atomic.
-    unsafe { libc::signal(libc::SIGBUS, own as extern "C" fn(i32) as usize) };
-    let dir = tempfile::tempdir().unwrap();
-    let path = file(dir.path(), 2 * PAGE);
-    let map = MappedFile::open(&path).unwrap();
-    cut(&path, 0);
-    assert_eq!(sum(&map), 0);
-    assert!(map.check().is_err());
-    // The fault was not passed to the program's own handler, but a signal that a process sends is.
-    assert_eq!(CALLED.load(Ordering::Relaxed), 0);
-    // SAFETY: the call takes no pointers.
-    unsafe { libc::raise(libc::SIGBUS) };
-    println!("own handler: {}", CALLED.load(Ordering::Relaxed));
 }

@@ -176,13 +176,13 @@ macro_rules! same_variant {
     (
         $value:ident: $from:ident;
         $($variant:ident { $($field:ident: $convert:ident),+ }),+;
-        else { $($pattern:pat => $other:expr,)+ }
+        else { $($pattern:pat => $other:expr,)* }
     ) => {
         match $value {
             $($from::$variant { $($field),+ } => Self::$variant {
                 $($field: $convert($field)),+
             },)+
-            $($pattern => $other,)+
+            $($pattern => $other,)*
         }
     };
 }
@@ -194,11 +194,18 @@ where
     value.into()
 }
 
-fn all<'a, A, B>(values: &'a [A]) -> Vec<B>
+fn all<'a, A, B, C: FromIterator<B>>(values: &'a [A]) -> C
 where
     &'a A: Into<B>,
 {
     values.iter().map(Into::into).collect()
+}
+
+fn optional<'a, A, B>(value: &'a Option<A>) -> Option<B>
+where
+    &'a A: Into<B>,
+{
+    value.as_ref().map(Into::into)
 }
 
 fn copy<T: Copy>(value: &T) -> T {
@@ -300,103 +307,61 @@ type TheirDataset = from::QueryDataset;
 datasets!(QueryDataset, spargebra::algebra::QueryDataset);
 datasets!(TheirDataset, super::QueryDataset);
 
-fn base(iri: Option<&Iri<String>>) -> Option<BaseIri> {
-    Some(Iri::parse_unchecked(iri?.as_str().into()))
+fn base(iri: &Option<Iri<String>>) -> Option<BaseIri> {
+    Some(Iri::parse_unchecked(iri.as_ref()?.as_str().into()))
 }
 
-fn their_base(iri: Option<&BaseIri>) -> Option<Iri<String>> {
-    Some(Iri::parse_unchecked(iri?.as_str().to_owned()))
+fn their_base(iri: &Option<BaseIri>) -> Option<Iri<String>> {
+    Some(Iri::parse_unchecked(iri.as_ref()?.as_str().to_owned()))
 }
 
-/// Builds the form of query that `$query` has, from its other parts.
-macro_rules! same_form {
-    ($query:ident: $from:ident, $pattern:expr, $base:expr) => {{
-        let (dataset, pattern, base_iri) = ($query.dataset().map(Into::into), $pattern, $base);
-        match $query {
-            $from::Select { .. } => Self::Select {
-                dataset,
-                pattern,
-                base_iri,
-            },
-            $from::Ask { .. } => Self::Ask {
-                dataset,
-                pattern,
-                base_iri,
-            },
-            $from::Describe { .. } => Self::Describe {
-                dataset,
-                pattern,
-                base_iri,
-            },
-            $from::Construct { template, .. } => Self::Construct {
-                template: template.iter().map(Into::into).collect(),
-                dataset,
-                pattern,
-                base_iri,
-            },
+macro_rules! queries {
+    ($to:ident, $from:path, $algebra:expr, $base:expr) => {
+        impl From<&$from> for $to {
+            fn from(q: &$from) -> Self {
+                use $from as Q;
+                let (algebra, base) = ($algebra, $base);
+                same_variant! {
+                    q: Q;
+                    Select { dataset: optional, pattern: algebra, base_iri: base },
+                    Ask { dataset: optional, pattern: algebra, base_iri: base },
+                    Describe { dataset: optional, pattern: algebra, base_iri: base },
+                    Construct { template: all, dataset: optional, pattern: algebra, base_iri: base };
+                    else {}
+                }
+            }
         }
-    }};
+    };
 }
 
-impl From<&spargebra::Query> for Query {
-    fn from(q: &spargebra::Query) -> Self {
-        use spargebra::Query as Q;
-        let (Q::Select { pattern, .. }
-        | Q::Ask { pattern, .. }
-        | Q::Construct { pattern, .. }
-        | Q::Describe { pattern, .. }) = q;
-        same_form!(q: Q, Arc::new(pattern.into()), base(q.base_iri()))
-    }
-}
-
-impl From<&Query> for spargebra::Query {
-    fn from(q: &Query) -> Self {
-        same_form!(q: Query, (&**q.pattern()).into(), their_base(q.base_iri()))
-    }
-}
+type TheirQuery = spargebra::Query;
+queries!(
+    Query,
+    spargebra::Query,
+    |p: &from::GraphPattern| Arc::new(GraphPattern::from(p)),
+    base
+);
+queries!(
+    TheirQuery,
+    super::Query,
+    |p: &Arc<GraphPattern>| from::GraphPattern::from(&**p),
+    their_base
+);
 
 impl From<&GraphUpdateOperation> for spargebra::GraphUpdateOperation {
     fn from(o: &GraphUpdateOperation) -> Self {
         use GraphUpdateOperation as Op;
-        match o {
-            Op::InsertData { data } => Self::InsertData {
-                data: data.iter().map(Into::into).collect(),
-            },
-            Op::DeleteData { data } => Self::DeleteData {
-                data: data.iter().map(Into::into).collect(),
-            },
-            Op::DeleteInsert {
-                delete,
-                insert,
-                using,
-                pattern,
-            } => Self::DeleteInsert {
-                delete: delete.iter().map(Into::into).collect(),
-                insert: insert.iter().map(Into::into).collect(),
-                using: using.as_ref().map(Into::into),
-                pattern: Box::new((&**pattern).into()),
-            },
-            Op::Load {
-                silent,
-                source,
-                destination,
-            } => Self::Load {
-                silent: *silent,
-                source: source.into(),
-                destination: destination.into(),
-            },
-            Op::Clear { silent, graph } => Self::Clear {
-                silent: *silent,
-                graph: graph.into(),
-            },
-            Op::Create { silent, graph } => Self::Create {
-                silent: *silent,
-                graph: graph.into(),
-            },
-            Op::Drop { silent, graph } => Self::Drop {
-                silent: *silent,
-                graph: graph.into(),
-            },
+        let algebra = |p: &Arc<GraphPattern>| Box::new(from::GraphPattern::from(&**p));
+        same_variant! {
+            o: Op;
+            InsertData { data: all },
+            DeleteData { data: all },
+            DeleteInsert { delete: all, insert: all, using: optional, pattern: algebra },
+            Load { silent: copy, source: into, destination: into },
+            Clear { silent: copy, graph: into },
+            Create { silent: copy, graph: into },
+            Drop { silent: copy, graph: into };
+            else {}
         }
     }
 }

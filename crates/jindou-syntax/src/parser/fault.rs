@@ -47,6 +47,18 @@ impl<'t> Parser<'t, '_> {
         self.faults.push(d);
     }
 
+    /// Records an error with a remedy.
+    pub(super) fn report(
+        &mut self,
+        range: Range<usize>,
+        kind: D,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let d = self.diagnostic(range, kind, message.into());
+        self.fault(d.suggest(remedy));
+    }
+
     /// Records an error after which the current rule cannot continue.
     pub(super) fn halt(&mut self, d: Diagnostic) -> RuleHalt {
         self.fault(d);

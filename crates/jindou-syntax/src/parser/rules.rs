@@ -38,37 +38,23 @@ impl Parser<'_, '_> {
 
     pub(super) fn shared_label(&mut self, label: &str, before: Token, token: Token) {
         let (line, _) = self.place_of(before);
-        let d = self
-            .diagnostic(
-                token.range(),
-                D::BlankNode,
-                format!(
-                    "the blank node _:{} is already used in another group or update, at line {line}",
-                    shortened(label)
-                ),
-            )
-            .suggest(
-                "a label is local to one group; use a variable to refer to the same node",
-            );
-        self.fault(d);
+        let message = format!(
+            "the blank node _:{} is already used in another group or update, at line {line}",
+            shortened(label)
+        );
+        let remedy = "a label is local to one group; use a variable to refer to the same node";
+        self.report(token.range(), D::BlankNode, message, remedy);
     }
 
     pub(super) fn misplaced_aggregate(&mut self, token: Token, word: K, why: &str) {
-        let word = word.text();
-        let d = self.diagnostic(
-            token.range(),
-            D::Aggregate,
-            format!("the aggregate {word} is not allowed {why}"),
-        );
-        let d = match why {
-            "inside another aggregate" => {
-                d.suggest("compute the inner one first, in { SELECT … }")
+        let message = format!("the aggregate {} is not allowed {why}", word.text());
+        let remedy = match why {
+            "inside another aggregate" => "compute the inner one first, in { SELECT … }",
+            _ => {
+                "aggregates are allowed in SELECT, HAVING and ORDER BY; for a condition on one write HAVING (…)"
             }
-            _ => d.suggest(
-                "aggregates are allowed in SELECT, HAVING and ORDER BY; for a condition on one write HAVING (…)",
-            ),
         };
-        self.fault(d);
+        self.report(token.range(), D::Aggregate, message, remedy);
     }
 
     pub(super) fn wrong_arguments(
@@ -206,37 +192,25 @@ impl Parser<'_, '_> {
     pub(super) fn bad_iri(&mut self, token: Token, iri: &str, why: &str) {
         let shown = shortened(iri);
         let relative = !iri.contains(':') || why.contains("scheme");
-        let d = if relative && self.base.is_none() {
-            self.diagnostic(
-                token.range(),
-                D::Iri,
-                format!("the IRI <{shown}> is relative, but there is no base"),
-            )
-            .suggest(
-                "write the whole IRI with its scheme, like <http://…>, or declare BASE <http://…>",
-            )
-        } else {
-            self.diagnostic(
-                token.range(),
-                D::Iri,
-                format!(
-                    "<{shown}> is not an IRI: {}",
-                    super::terms::decapitalised(why)
-                ),
-            )
-        };
+        if relative && self.base.is_none() {
+            let message = format!("the IRI <{shown}> is relative, but there is no base");
+            let remedy =
+                "write the whole IRI with its scheme, like <http://…>, or declare BASE <http://…>";
+            return self.report(token.range(), D::Iri, message, remedy);
+        }
+        let why = super::terms::decapitalised(why);
+        let d = self.diagnostic(
+            token.range(),
+            D::Iri,
+            format!("<{shown}> is not an IRI: {why}"),
+        );
         self.fault(d);
     }
 
     pub(super) fn annotated_path(&mut self, at: Token) -> RuleHalt {
-        let d = self
-            .diagnostic(
-                at.range(),
-                D::NotSparql,
-                "a triple with a path as its predicate cannot be annotated".into(),
-            )
-            .suggest("annotate a triple with a plain predicate");
-        self.halt(d)
+        let message = "a triple with a path as its predicate cannot be annotated";
+        let d = self.diagnostic(at.range(), D::NotSparql, message.into());
+        self.halt(d.suggest("annotate a triple with a plain predicate"))
     }
 
     /// The message for an extension of another engine.
@@ -309,47 +283,27 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn redefined(&mut self, token: Token, by: &str) {
-        let name = self.slice(token);
-        let d = self
-            .diagnostic(
-                token.range(),
-                D::Redefined,
-                format!(
-                    "{} already has a value, so {by} cannot assign it again",
-                    shortened(name)
-                ),
-            )
-            .suggest("choose another name");
-        self.fault(d);
+        let name = shortened(self.slice(token));
+        let message = format!("{name} already has a value, so {by} cannot assign it again");
+        self.report(token.range(), D::Redefined, message, "choose another name");
     }
 
     pub(super) fn redefined_in_lateral(&mut self, token: Token, v: u32) {
-        let name = self.variables[v as usize].to_string();
-        let d = self.diagnostic(
-            token.range(),
-            D::Redefined,
-            format!("{name} already has a value, so LATERAL cannot assign it again"),
-        );
-        self.fault(d.suggest("choose another name"));
+        let name = &self.variables[v as usize];
+        let message = format!("{name} already has a value, so LATERAL cannot assign it again");
+        self.report(token.range(), D::Redefined, message, "choose another name");
     }
 
     pub(super) fn selected_before(&mut self, token: Token) {
         let name = shortened(self.slice(token));
-        let d = self.diagnostic(
-            token.range(),
-            D::Redefined,
-            format!("{name} is already selected, so SELECT cannot assign it a value"),
-        );
-        self.fault(d.suggest("choose another name"));
+        let message = format!("{name} is already selected, so SELECT cannot assign it a value");
+        self.report(token.range(), D::Redefined, message, "choose another name");
     }
 
     pub(super) fn star_of_groups(&mut self, star: Token) {
-        let d = self.diagnostic(
-            star.range(),
-            D::NotGrouped,
-            "SELECT * cannot be combined with GROUP BY".into(),
-        );
-        self.fault(d.suggest("list the grouping variables and the aggregates"));
+        let message = "SELECT * cannot be combined with GROUP BY";
+        let remedy = "list the grouping variables and the aggregates";
+        self.report(star.range(), D::NotGrouped, message, remedy);
     }
 
     pub(super) fn not_grouped(&mut self, token: Token) {
@@ -358,37 +312,31 @@ impl Parser<'_, '_> {
             return;
         }
         let name = shortened(self.slice(token));
-        let d = self
-            .diagnostic(
-                token.range(),
-                D::NotGrouped,
-                format!("{name} is neither grouped nor aggregated"),
-            )
-            .suggest(format!(
-                "add {name} to GROUP BY, or pick one value of the group: (SAMPLE({name}) AS …)"
-            ));
-        self.fault(d);
+        let message = format!("{name} is neither grouped nor aggregated");
+        let remedy = format!(
+            "add {name} to GROUP BY, or pick one value of the group: (SAMPLE({name}) AS …)"
+        );
+        self.report(token.range(), D::NotGrouped, message, remedy);
     }
 
     pub(super) fn twice_in_values(&mut self, token: Token) {
         let name = shortened(self.slice(token));
-        let d = self.diagnostic(
-            token.range(),
-            D::Values,
-            format!("{name} is listed twice in VALUES"),
-        );
-        self.fault(d.suggest("remove one of them"));
+        let message = format!("{name} is listed twice in VALUES");
+        self.report(token.range(), D::Values, message, "remove one of them");
     }
 
     pub(super) fn wrong_row(&mut self, range: Range<usize>, given: usize, wanted: usize) {
         let s = if wanted == 1 { "" } else { "s" };
         let are = if given == 1 { "is" } else { "are" };
-        let d = self.diagnostic(
+        let message = format!(
+            "this row should have {wanted} value{s}, one for each variable, but {given} {are} given"
+        );
+        self.report(
             range,
             D::Values,
-            format!("this row should have {wanted} value{s}, one for each variable, but {given} {are} given"),
+            message,
+            "write UNDEF where there is no value",
         );
-        self.fault(d.suggest("write UNDEF where there is no value"));
     }
 
     pub(super) fn disorder(&mut self, token: Token, word: K, before: K) {
@@ -397,34 +345,21 @@ impl Parser<'_, '_> {
             K::Order => "ORDER BY",
             k => k.text(),
         };
-        let d = self
-            .diagnostic(
-                token.range(),
-                D::Order,
-                format!("{} stands before {}", name(word), name(before)),
-            )
-            .suggest("the order is WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET, VALUES");
-        self.fault(d);
+        let message = format!("{} stands before {}", name(word), name(before));
+        let remedy = "the order is WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, OFFSET, VALUES";
+        self.report(token.range(), D::Order, message, remedy);
     }
 
     pub(super) fn too_large(&mut self, token: Token, word: K) {
-        let d = self.diagnostic(
-            token.range(),
-            D::Number,
-            format!("the number of {} is too large", word.text()),
-        );
+        let message = format!("the number of {} is too large", word.text());
+        let d = self.diagnostic(token.range(), D::Number, message);
         self.fault(d);
     }
 
     pub(super) fn blank_in_delete(&mut self, at: Token) {
-        let d = self
-            .diagnostic(
-                at.range(),
-                D::BlankNode,
-                "blank nodes are not allowed in DELETE".into(),
-            )
-            .suggest("use a variable: DELETE { ?x … } WHERE { ?x … }");
-        self.fault(d);
+        let message = "blank nodes are not allowed in DELETE";
+        let remedy = "use a variable: DELETE { ?x … } WHERE { ?x … }";
+        self.report(at.range(), D::BlankNode, message, remedy);
     }
 
     /// The first variable of the statement that begins at a token, up to its dot. Each object of the statement may
@@ -452,24 +387,17 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn not_data(&mut self, at: Token, literal: bool, verb: &str) {
-        let d = if literal {
-            self.diagnostic(
-                at.range(),
-                D::NotConstant,
-                "the subject of a triple must be an IRI or a blank node".into(),
-            )
-        } else {
-            let variable = self.variable_after(at);
-            self.diagnostic(
-                variable.unwrap_or(at).range(),
-                D::NotConstant,
-                format!("{verb} takes constants, not variables"),
-            )
-            .suggest(format!(
-                "write {} {{ … }} WHERE {{ … }} to use variables",
-                &verb[..6]
-            ))
-        };
-        self.fault(d);
+        if literal {
+            let message = "the subject of a triple must be an IRI or a blank node";
+            let d = self.diagnostic(at.range(), D::NotConstant, message.into());
+            return self.fault(d);
+        }
+        let range = self.variable_after(at).unwrap_or(at).range();
+        let message = format!("{verb} takes constants, not variables");
+        let remedy = format!(
+            "write {} {{ … }} WHERE {{ … }} to use variables",
+            &verb[..6]
+        );
+        self.report(range, D::NotConstant, message, remedy);
     }
 }

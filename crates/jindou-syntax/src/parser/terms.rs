@@ -74,14 +74,9 @@ impl<'t> Parser<'t, '_> {
             Some("rtl") => "--rtl",
             Some(other) => {
                 let end = token.end;
-                let d = self
-                    .diagnostic(
-                        end - other.len()..end,
-                        D::Language,
-                        format!("'{other}' is not a base direction"),
-                    )
-                    .suggest("write --ltr (left to right) or --rtl (right to left)");
-                self.fault(d);
+                let message = format!("'{other}' is not a base direction");
+                let remedy = "write --ltr (left to right) or --rtl (right to left)";
+                self.report(end - other.len()..end, D::Language, message, remedy);
                 ""
             }
         };
@@ -89,17 +84,10 @@ impl<'t> Parser<'t, '_> {
         let mut tag = match LanguageTag::parse(language.to_ascii_lowercase()) {
             Ok(language) => language.into_inner(),
             Err(why) => {
-                let d = self
-                    .diagnostic(
-                        token.range(),
-                        D::Language,
-                        format!(
-                            "@{language} is not a language tag: {}",
-                            decapitalised(&why.to_string())
-                        ),
-                    )
-                    .suggest("a language tag looks like @en or @pt-BR (BCP 47)");
-                self.fault(d);
+                let why = decapitalised(&why.to_string());
+                let message = format!("@{language} is not a language tag: {why}");
+                let remedy = "a language tag looks like @en or @pt-BR (BCP 47)";
+                self.report(token.range(), D::Language, message, remedy);
                 String::from("en")
             }
         };

@@ -2,7 +2,7 @@
 
 use super::canonical::canonical;
 use super::files::texts;
-use super::normal::Normal;
+use super::normal::normal;
 use crate::{ParseFailure, ParserOptions};
 use jindou_model::DiagnosticKind as D;
 use oxiri::Iri;
@@ -20,8 +20,8 @@ enum Read {
 impl Read {
     fn normal(&self, sorted: bool) -> String {
         match self {
-            Self::Query(q) => Normal::query(q, sorted),
-            Self::Update(ops, base) => base.clone() + &Normal::operations(ops, sorted),
+            Self::Query(q) => normal(q, sorted),
+            Self::Update(ops, base) => base.clone() + &normal(ops, sorted),
         }
     }
 }

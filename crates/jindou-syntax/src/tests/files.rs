@@ -1,34 +1,22 @@
 //! Texts of queries and updates from other sources.
 
+use jindou_testing::files_below;
 use jindou_testing::seeds::{QUERIES, UPDATES};
 use std::path::{Path, PathBuf};
-
-fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            walk(&path, out);
-        } else {
-            out.push(path);
-        }
-    }
-}
 
 /// All texts, with their paths; false for queries, true for updates.
 pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
     let mut files = vec![];
     for part in ["w3c/sparql", "workloads"] {
         if let Some(folder) = jindou_testing::shared_too(part) {
-            walk(&folder, &mut files);
+            files.extend(files_below(&folder));
         }
     }
-    walk(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/jindou-workloads/queries"),
-        &mut files,
+    let own = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../lab/jindou-workloads/queries"
     );
+    files.extend(files_below(Path::new(own)));
     files.sort();
     let mut out = vec![];
     let own = [(QUERIES, false, "query"), (UPDATES, true, "update")];

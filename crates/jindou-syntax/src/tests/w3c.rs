@@ -3,31 +3,17 @@
 use crate::{Escapes, ParserOptions};
 use jindou_testing::w3c::manifest::{Test, described};
 use oxiri::Iri;
-use std::path::{Path, PathBuf};
-
-fn manifests(folder: &Path, out: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            manifests(&path, out);
-        } else if path.extension().is_some_and(|e| e == "ttl")
-            && path
-                .file_name()
-                .is_some_and(|n| n.to_string_lossy().contains("manifest"))
-        {
-            out.push(path);
-        }
-    }
-}
 
 #[test]
 fn syntax_tests_pass() {
     let Some(suites) = jindou_testing::shared("w3c/sparql") else {
         return;
     };
-    let mut files = vec![];
-    manifests(&suites, &mut files);
-    files.sort();
+    let mut files = jindou_testing::files_below(&suites);
+    files.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.contains("manifest") && name.ends_with(".ttl")
+    });
     let (mut passed, mut wrong) = ([0, 0], vec![]);
     for manifest in &files {
         // SPARQL 1.2 requires that codepoint escapes outside strings and IRIs are rejected, SPARQL 1.1 that they are

@@ -18,12 +18,18 @@ fn devices(speeds: Option<Calibration>) -> Devices {
     devices
 }
 
-fn unopened(speeds: Option<Calibration>) -> Devices {
-    let open = || {
+/// The shim as a GPU that takes this long to open.
+fn shim(opening: Duration) -> LazyGpu {
+    let open = move || {
+        std::thread::sleep(opening);
         let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
         Ok(Arc::new(shim) as Arc<dyn Backend>)
     };
-    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
+    LazyGpu::with_opener(Box::new(open), Duration::from_secs(60))
+}
+
+fn unopened(speeds: Option<Calibration>) -> Devices {
+    let gpu = shim(Duration::ZERO);
     Devices::with(vec![match speeds {
         Some(speeds) => gpu.with_calibration(speeds),
         None => gpu,
@@ -197,12 +203,7 @@ fn the_choice_follows_what_runs_took() {
 fn explaining_says_at_once_what_is_known() {
     let (_folder, snapshot) = ring(3000);
     let mut plan = heavy(&snapshot);
-    let open = || {
-        std::thread::sleep(Duration::from_millis(500));
-        let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
-        Ok(Arc::new(shim) as Arc<dyn Backend>)
-    };
-    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
+    let gpu = shim(Duration::from_millis(500));
     let runtime = Runtime::with_devices(Devices::with(vec![gpu]));
     let devices = runtime.devices();
     let began = jindou_testing::Stopwatch::start();
@@ -248,13 +249,7 @@ fn explaining_says_at_once_what_is_known() {
 fn first_queries_run_on_the_cpu_while_the_device_opens() {
     let (_folder, snapshot) = ring(3000);
     let plan = heavy(&snapshot);
-    let open = || {
-        std::thread::sleep(Duration::from_millis(500));
-        let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
-        Ok(Arc::new(shim) as Arc<dyn Backend>)
-    };
-    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
-    let gpu = gpu.with_calibration(Calibration::ideal());
+    let gpu = shim(Duration::from_millis(500)).with_calibration(Calibration::ideal());
     let runtime = Runtime::with_devices(Devices::with(vec![gpu]));
     runtime.open_gpu();
     let began = Instant::now();

@@ -22,3 +22,28 @@ pub use json::JsonAnswer;
 pub use rows::{EndpointAnswer, TableAnswer, answer_format};
 pub use tls::{tls_config, unverified_tls_config};
 pub use wide::{MOST_VARIABLES, WideAnswer};
+
+#[cfg(test)]
+mod tests {
+    use super::{AnswerError, EndpointAnswer};
+    use jindou_model::term;
+    use oxrdf::Term;
+    use sparesults::QueryResultsFormat;
+
+    pub(super) type Rows = Vec<Vec<Option<Term>>>;
+
+    /// The variables and the rows of an answer.
+    pub(super) fn read(
+        format: QueryResultsFormat,
+        text: &[u8],
+    ) -> Result<(Vec<String>, Rows), AnswerError> {
+        let mut answer = EndpointAnswer::open(format, text, "", None)?;
+        let names = answer.variables().to_vec();
+        let mut rows = Vec::new();
+        while let Some(cells) = answer.row()? {
+            let decoded = |cell: &Option<Vec<u8>>| cell.as_ref().map(|c| term::decode(c).unwrap());
+            rows.push(cells.iter().map(decoded).collect());
+        }
+        Ok((names, rows))
+    }
+}

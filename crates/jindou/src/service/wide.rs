@@ -83,9 +83,10 @@ impl<R: Read> Read for CheckedTable<R> {
 mod tests {
     use super::*;
     use crate::service::{AnswerError, EndpointAnswer};
+    use jindou_testing::thread_time;
     use sparesults::QueryResultsFormat;
     use std::fmt::Write;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     const TABLES: [QueryResultsFormat; 3] = [
         QueryResultsFormat::Json,
@@ -95,16 +96,6 @@ mod tests {
 
     /// Upper bound on the processor time for reading. Without the limits, reading 300,000 variables took 15 minutes.
     const SOON: Duration = Duration::from_secs(3);
-
-    /// Processor time of this thread, which does not depend on other load. If the system does not report it, the time
-    /// since `start`.
-    fn computed(start: Instant) -> Duration {
-        let said = std::fs::read_to_string("/proc/thread-self/schedstat");
-        let nanos = said
-            .ok()
-            .and_then(|said| said.split(' ').next()?.parse().ok());
-        nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
-    }
 
     /// An answer with this many variables and one row.
     fn naming(format: QueryResultsFormat, variables: usize) -> String {
@@ -137,8 +128,7 @@ mod tests {
             AnswerError::Wide(wide) => format!("{wide:?}"),
             e => e.to_string(),
         };
-        let start = Instant::now();
-        let before = computed(start);
+        let before = thread_time();
         let counted = || -> Result<(usize, usize), AnswerError> {
             let mut answer = EndpointAnswer::open(format, text.as_bytes(), "", None)?;
             let named = answer.variables().len();
@@ -149,7 +139,7 @@ mod tests {
             Ok((named, n))
         };
         let found = counted().map_err(why);
-        let took = computed(start).saturating_sub(before);
+        let took = thread_time() - before;
         println!("{format:?}: {} bytes in {took:?}: {found:?}", text.len());
         assert!(took < SOON, "{format:?}: {took:?}");
         found

@@ -2,9 +2,10 @@
 
 use super::probe::{ProbedGraphs, within};
 use super::walk::{Inside, PatternWalk};
-use super::words::{counted, list, number};
+use super::words::{counted, list};
 use super::{ReasonKind as K, Suggestion};
 use jindou_graph::Graph;
+use jindou_model::units::grouped;
 use jindou_model::{PredicateId, term};
 use jindou_plan::extension_of_iri;
 use jindou_plan::sparql::{GraphPattern, NamedNodePattern, Variable};
@@ -43,7 +44,7 @@ impl PatternWalk<'_, '_> {
         let mut told: Vec<String> = names.iter().map(|g| self.text.iri(g)).collect();
         if told.len() < all {
             let others = (all - told.len()) as u64;
-            told.push(format!("{} more", number(others)));
+            told.push(format!("{} more", grouped(others)));
         }
         (all, list(&told))
     }

@@ -2,6 +2,7 @@
 
 use super::QueryText;
 use jindou_model::term;
+use jindou_model::units::grouped;
 use jindou_plan::sparql::{
     GraphPattern, NamedNodePattern, PropertyPathExpression, TermPattern, TriplePattern,
 };
@@ -13,22 +14,9 @@ use std::ops::Range;
 /// Largest number of characters of a term, or of a piece of the query, in a message.
 const SHOWN: usize = 80;
 
-/// A number with commas between thousands.
-pub(super) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
 /// A number with the singular or plural of a noun.
 pub(super) fn counted(n: u64, one: &str) -> String {
-    format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
+    format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 /// A message that is safe to print: without control characters, including those that change the direction of text.

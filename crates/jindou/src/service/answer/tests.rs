@@ -1,5 +1,7 @@
 use super::*;
+use crate::service::tests::{self, Rows};
 use oxrdf::{BaseDirection, NamedNode, Term};
+use sparesults::QueryResultsFormat;
 
 fn document(head: &str, rows: &str) -> String {
     format!(
@@ -14,17 +16,8 @@ fn one(term: &str) -> String {
     )
 }
 
-type Rows = Vec<Vec<Option<Term>>>;
-
 fn read(text: &[u8]) -> std::result::Result<(Vec<String>, Rows), String> {
-    let mut answer = XmlAnswer::open(text, "", None).map_err(|e| e.to_string())?;
-    let names = answer.variables().to_vec();
-    let mut rows = Vec::new();
-    while let Some(cells) = answer.row().map_err(|e| e.to_string())? {
-        let decoded = |cell: &Option<Vec<u8>>| cell.as_ref().map(|c| term::decode(c).unwrap());
-        rows.push(cells.iter().map(decoded).collect());
-    }
-    Ok((names, rows))
+    tests::read(QueryResultsFormat::Xml, text).map_err(|e| e.to_string())
 }
 
 fn value(term: &str) -> std::result::Result<Term, String> {
@@ -150,8 +143,6 @@ fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
 /// Checks that truncated answers in JSON and TSV are errors.
 #[test]
 fn json_and_tables_that_are_cut_off_are_errors() {
-    use crate::service::EndpointAnswer;
-    use sparesults::QueryResultsFormat;
     let json = r#"{"head":{"vars":["a","b"]},"results":{"bindings":[{"a":{"type":"literal","value":"x"},"b":{"type":"uri","value":"http://e/b"}},{"b":{"type":"bnode","value":"c"}}]}}"#;
     let late = r#"{"results":{"bindings":[{"a":{"type":"literal","value":"x"}},{}]},"head":{"vars":["a"]}}"#;
     let tsv = "?a\t?b\n\"x\"\t<http://e/b>\n12\t_:c\n";
@@ -160,14 +151,7 @@ fn json_and_tables_that_are_cut_off_are_errors() {
         (QueryResultsFormat::Json, late),
         (QueryResultsFormat::Tsv, tsv),
     ] {
-        let rows = |text: &str| -> Result<usize> {
-            let mut answer = EndpointAnswer::open(format, text.as_bytes(), "", None)?;
-            let mut n = 0;
-            while answer.row()?.is_some() {
-                n += 1;
-            }
-            Ok(n)
-        };
+        let rows = |text: &str| tests::read(format, text.as_bytes()).map(|answer| answer.1.len());
         assert_eq!(rows(whole).unwrap(), 2);
         for cut in 0..whole.len() {
             // A TSV table that ends after a whole line cannot be recognised as truncated.

@@ -1,17 +1,10 @@
 use super::*;
+use crate::service::tests::{self, Rows};
 use oxrdf::{BaseDirection, BlankNode, NamedNode, Term, Triple};
-
-type Rows = Vec<Vec<Option<Term>>>;
+use sparesults::QueryResultsFormat;
 
 fn read(text: &str) -> std::result::Result<(Vec<String>, Rows), String> {
-    let mut answer = JsonAnswer::open(text.as_bytes(), "").map_err(|e| e.to_string())?;
-    let names = answer.variables().to_vec();
-    let mut rows = Vec::new();
-    while let Some(cells) = answer.row().map_err(|e| e.to_string())? {
-        let decoded = |cell: &Option<Vec<u8>>| cell.as_ref().map(|c| term::decode(c).unwrap());
-        rows.push(cells.iter().map(decoded).collect());
-    }
-    Ok((names, rows))
+    tests::read(QueryResultsFormat::Json, text.as_bytes()).map_err(|e| e.to_string())
 }
 
 fn one(term: &str) -> String {
