@@ -40,4 +40,3 @@ pub use options::{Durability, LogOptions, Status};
 pub use parts::{LogPart, is_part, parts, record_after};
 pub use recovery::{Recovery, replay};
 pub use scan::{Cut, Damage, LogReport, check, check_for};
-pub use writer::remove_epoch;

@@ -292,8 +292,7 @@ impl Log {
     pub fn truncate(&self, upto: u64) -> Result<()> {
         let oldest = self.with_writer(|w| w.truncate(upto))?;
         // The writer is not locked meanwhile, since removing many objects takes long.
-        remove_before(&*self.files, self.epoch, oldest)?;
-        Ok(())
+        remove_before(&*self.files, self.epoch, oldest)
     }
 
     /// Makes the next group start a new file, so that [`Log::truncate`] can remove everything appended before it.

@@ -3,7 +3,6 @@
 mod end;
 
 use crate::closed::{CLOSED, Closed};
-use crate::end::LogEnd;
 use crate::files::{File, Files};
 use crate::format::{
     FileHead, GroupHead, GroupKind, LONG_HEAD, Sealed, file_name, group_size, parse_name,
@@ -552,8 +551,8 @@ impl LogWriter {
     }
 }
 
-/// Removes those files of an epoch whose sequence numbers are lower than this one; returns the number of removed files.
-pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Result<u64, Error> {
+/// Removes those files of an epoch whose sequence numbers are lower than this one.
+pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Result<(), Error> {
     let wrong = |name: &str, e| Error::io(files.path(name), e);
     let mut names = files.list().map_err(|e| wrong("", e))?;
     names.retain(|n| parse_name(n).is_some_and(|(e, s)| e == epoch && s < sequence));
@@ -565,27 +564,5 @@ pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Res
             _ => {}
         }
     }
-    Ok(names.len() as u64)
-}
-
-/// Removes the log of an epoch that no store needs any more, durably; returns the number of removed files.
-///
-/// # Errors
-/// [`Error::Io`] if a file cannot be removed; older files were removed then.
-pub fn remove_epoch(files: &dyn Files, epoch: u64) -> Result<u64, Error> {
-    if let Ok(Some(_)) = LogEnd::read(files, Some(epoch)) {
-        let none = LogEnd {
-            epoch,
-            sequence: 0,
-            first: 0,
-        };
-        files
-            .set_end(none.to_text().as_bytes())
-            .map_err(|e| Error::io(files.end_path(), e))?;
-    }
-    let removed = remove_before(files, epoch, u64::MAX)?;
-    files
-        .sync_directory()
-        .map_err(|e| Error::io(files.path(""), e))?;
-    Ok(removed)
+    Ok(())
 }

@@ -366,11 +366,6 @@ impl Condition {
     pub fn is_false(&self) -> bool {
         matches!(self, Self::Or(list) if list.is_empty())
     }
-
-    /// Calls `f` with every slot that it reads.
-    pub fn each_slot(&self, mut f: impl FnMut(Slot)) {
-        for_each_slot(self, &mut f);
-    }
 }
 
 /// Estimates the share of rows that pass.

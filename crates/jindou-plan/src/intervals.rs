@@ -45,7 +45,8 @@ pub(crate) fn without_open_end(all: &[[u32; 2]]) -> &[[u32; 2]] {
 }
 
 /// Intersection of two sets. O(a + b).
-pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
+#[must_use]
+pub fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
     let mut out = Intervals::new();
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {

@@ -51,10 +51,11 @@ pub use algebra::{
 };
 pub use ask::IndexQuestion;
 pub use cache::{CacheKey, PlanCache};
-pub use explain::{explain, explain_json};
+pub use explain::explain;
 pub use expression::{map_parts as map_expression_parts, parts as expression_parts};
 pub use functions::{Argument, Function, FunctionLookup, Functions, MAX_ARGUMENTS};
 pub use id_filter::{IdFilter, Member, TouchedBy};
+pub use intervals::intersect;
 pub use jindou_dictionary::index::Relation;
 pub use jindou_syntax::{algebra as sparql, extension_of_iri};
 pub use operator::{

@@ -103,35 +103,6 @@ mod tests {
     }
 
     #[test]
-    fn constant_patterns_that_are_none_are_said_with_their_places() {
-        let all =
-            remarks_of("SELECT * {\n ?s ?p ?o FILTER(REGEX(?o, \"a(b\") || regex(?o, 'x', 'k')) }");
-        assert_eq!(all.len(), 2, "{all:?}");
-        assert!(
-            all[0].starts_with("line 2, column 18: REGEX: character ")
-                && all[0].contains("of the pattern"),
-            "{all:?}"
-        );
-        assert!(
-            all[1].starts_with("line 2, column 38: REGEX: character 1 of the flags"),
-            "{all:?}"
-        );
-        for (call, expected) in [
-            ("REPLACE(?o, 'a*', 'b')", "FORX0003"),
-            ("REPLACE(?o, 'a', '$x')", "FORX0004"),
-            ("REPLACE(?o, '[z-a]', ?o)", "of the pattern"),
-            ("REPLACE(?o, 'a', 'b', '?')", "of the flags"),
-            ("\\u0052EGEX(?o, '*')", "of the pattern"),
-        ] {
-            let all = remarks_of(&format!("SELECT ({call} AS ?x) {{ ?s ?p ?o }}"));
-            assert!(
-                all.len() == 1 && all[0].contains(expected),
-                "{call}: {all:?}"
-            );
-        }
-    }
-
-    #[test]
     fn extensions_of_other_engines_are_said_once() {
         let all = remarks_of(
             "PREFIX bif: <bif:>\nSELECT * { ?s ?p ?o . ?o bif:contains 'a' . ?p bif:contains 'b' }",
@@ -147,23 +118,5 @@ mod tests {
         );
         assert_eq!(all.len(), 2, "{all:?}");
         assert!(all[1].contains("the label service"), "{all:?}");
-    }
-
-    #[test]
-    fn others_are_not_said() {
-        for call in [
-            "REGEX(?o, 'a(b)')",
-            "REGEX(?o, ?p)",
-            "REGEX(?o, '(', ?o)",
-            "REGEX(?o, '('@en)",
-            "REGEX(?o, 5)",
-            "REPLACE(?o, 'a', '$1')",
-            "REPLACE(?o, 'a', ?o)",
-            "CONTAINS(?o, 'regex(')",
-        ] {
-            let all = remarks_of(&format!("SELECT * {{ ?s ?p ?o FILTER({call}) }}"));
-            assert!(all.is_empty(), "{call}: {all:?}");
-        }
-        assert!(remarks("SELECT REGEX", &ParserOptions::default()).is_err());
     }
 }

@@ -64,6 +64,25 @@ $ jindou query --store store "SELECT * {
 >  ?s ?p ?o FILTER(REGEX(STR(?o), 'a(b)')) }"
 ?s	?p	?o
 
+== All constant patterns, flags and replacements that are none are said
+$ jindou query --store store --explain "SELECT * {
+>  ?s ?p ?o FILTER(REGEX(?o, 'a(b') || regex(?o, 'x', 'k')) }" | grep -o 'remark: .*'
+remark: line 2, column 18: REGEX: character [..] of the pattern[..]
+remark: line 2, column 38: REGEX: character 1 of the flags[..]
+$ jindou query --store store --explain "SELECT (REPLACE(?o, 'a*', 'b') AS ?a) (REPLACE(?o, 'a', '\$x') AS ?b)
+>  (REPLACE(?o, '[z-a]', ?o) AS ?c) (REPLACE(?o, 'a', 'b', '?') AS ?d) (\\u0052EGEX(?o, '*') AS ?e) { ?s ?p ?o }" | grep -o 'remark: .*'
+remark: [..]FORX0003[..]
+remark: [..]FORX0004[..]
+remark: [..] of the pattern[..]
+remark: [..] of the flags[..]
+remark: [..] of the pattern[..]
+
+== Calls that may have a value are not said
+$ jindou query --store store --explain "SELECT * { ?s ?p ?o FILTER(REGEX(?o, 'a(b)') || REGEX(?o, ?p) || REGEX(?o, '(', ?o) || REGEX(?o, '('@en)
+>  || REGEX(?o, 5) || REPLACE(?o, 'a', '\$1') || REPLACE(?o, 'a', ?o) || CONTAINS(?o, 'regex(')) }" | grep -c remark
+? 1
+0
+
 == A bad query gets line and column
 $ jindou query --store store 'SELECT ?s
 > WHERE { ?s ?p }'

@@ -3,11 +3,11 @@
 
 use super::StepLayout;
 use super::lists::{ConstantList, constant_list};
-use crate::id_test::{IdTest, exact_runs, intersect_runs};
+use crate::id_test::{IdTest, exact_runs};
 use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_graph::{Edges, Graph};
 use jindou_model::{DEFAULT_GRAPH, Direction, Invariant, PredicateId, invariant};
-use jindou_plan::{GraphRef, Operand, StartSource};
+use jindou_plan::{GraphRef, Operand, StartSource, intersect};
 
 enum SourceForm<'a> {
     /// One row without columns.
@@ -221,7 +221,7 @@ fn keys<'a>(
                     .filter(|r| r[0] < r[1])
                     .collect();
                 SourceForm::Runs(match within.runs() {
-                    Some(w) => intersect_runs(&runs, &w),
+                    Some(w) => intersect(&runs, &w),
                     None => runs,
                 })
             }

@@ -115,15 +115,6 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds edges of the default graph, `key << 32 | neighbour`, in ascending order. None may be less than an edge
-    /// already added.
-    pub fn push_pairs(&mut self, sorted: &[u64]) {
-        debug_assert!(!self.named);
-        for &e in sorted {
-            self.push((e >> 32) as u32, e as u32, 0);
-        }
-    }
-
     /// Adds one edge. It must not be less than an edge already added, in (key, neighbour, graph) order.
     // Inlined since it is called once for each edge of a load, of whose time a function call would take a tenth.
     #[inline(always)]

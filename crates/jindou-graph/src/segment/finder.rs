@@ -218,40 +218,6 @@ impl KeyFinder<'_> {
         }
     }
 
-    /// Prefetches the memory that [`Self::find`] of `v` reads first.
-    #[inline]
-    pub fn prefetch(&self, v: u32) {
-        match *self {
-            Self::Empty | Self::Intervals(_) => {}
-            Self::Bitmap { first, blocks } => {
-                prefetch(blocks, (v.wrapping_sub(first) / 64) as usize)
-            }
-            Self::Directory {
-                first,
-                shift,
-                buckets,
-                ..
-            } => {
-                prefetch(buckets, (v.wrapping_sub(first) >> shift) as usize);
-            }
-            Self::FoldedBitmap {
-                fold,
-                first,
-                blocks,
-            } => prefetch(blocks, (folded(v, fold).wrapping_sub(first) / 64) as usize),
-            Self::FoldedDirectory {
-                fold,
-                first,
-                shift,
-                buckets,
-                ..
-            } => {
-                let at = folded(v, fold).wrapping_sub(first) >> shift;
-                prefetch(buckets, at as usize);
-            }
-        }
-    }
-
     /// Appends the keys numbered `from .. to`, ascending; never more than `to - from` keys, even if the file is
     /// damaged. O(log runs + keys); for bitmaps O(log blocks + blocks read).
     pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {

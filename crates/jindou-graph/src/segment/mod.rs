@@ -197,12 +197,6 @@ impl<'a> Segment<'a> {
         self.neighbours_of(key).binary_search(&neighbour).is_ok()
     }
 
-    /// Prefetches the cache lines that a lookup of `v` reads first.
-    #[inline]
-    pub fn prefetch_key(&self, v: u32) {
-        self.finder.prefetch(v);
-    }
-
     /// Prefetches the cache lines that [`Self::list`] of `k` reads first.
     #[inline]
     pub fn prefetch_list(&self, k: u32) {

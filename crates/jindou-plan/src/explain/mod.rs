@@ -1,4 +1,4 @@
-//! EXPLAIN: a plan as readable text or JSON.
+//! EXPLAIN: a plan as readable text.
 
 mod parts;
 
@@ -61,40 +61,6 @@ pub fn explain(plan: &Plan, snapshot: &dyn Graph) -> String {
         stack.extend(node.inputs.into_iter().rev().map(|n| (n, depth + 1)));
     }
     out
-}
-
-/// The plan as JSON: `form`, `weight`, `cost_ns`, `output`, and `plan`, a tree of nodes with `operator`, `node` (its
-/// number in preorder), `rows` and `cost_ns` (estimates that include the node's inputs), `steps` and `inputs`.
-#[must_use]
-pub fn explain_json(plan: &Plan, snapshot: &dyn Graph) -> serde_json::Value {
-    let e = Explainer { plan, snapshot };
-    let output: Vec<String> = plan.output.iter().map(|s| e.slot(*s)).collect();
-    let mut number = 0;
-    serde_json::json!({
-        "form": form(plan),
-        "weight": if plan.weight == Weight::Light { "light" } else { "heavy" },
-        "cost_ns": plan.cost,
-        "output": output,
-        "plan": json(e.node(&plan.root, 1.0), &mut number),
-    })
-}
-
-fn json(node: ExplainNode, number: &mut usize) -> serde_json::Value {
-    let own = *number;
-    *number += 1;
-    let steps: Vec<serde_json::Value> = node
-        .steps
-        .into_iter()
-        .map(|s| {
-            serde_json::json!({
-                "step": s.text, "filters": s.filters, "rows": s.rows, "cost_ns": s.cost, "why": s.why, "live": s.live,
-            })
-        })
-        .collect();
-    let inputs: Vec<serde_json::Value> = node.inputs.into_iter().map(|n| json(n, number)).collect();
-    serde_json::json!({
-        "node": own, "operator": node.text, "rows": node.rows, "cost_ns": node.cost, "steps": steps, "inputs": inputs,
-    })
 }
 
 fn form(plan: &Plan) -> &'static str {
