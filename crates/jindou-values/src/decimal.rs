@@ -263,50 +263,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn d(s: &str) -> Decimal {
-        Decimal::parse(s).unwrap()
-    }
-
-    fn text(d: Option<Decimal>) -> String {
-        d.map_or_else(|| "none".into(), Decimal::text)
-    }
-
-    #[test]
-    fn arithmetic_is_exact_or_not_done() {
-        assert_eq!(text(d("0").divide(d("1.1"))), "0");
-        assert_eq!(text(d("0.0").divide(d("7.25"))), "0");
-        assert_eq!(text(d("1").divide(d("3"))), "0.333333333333333333");
-        assert_eq!(text(d("-2").divide(d("3"))), "-0.666666666666666666");
-        assert_eq!(text(d("100000.5").divide(d("1000"))), "100.0005");
-        assert_eq!(text(d("1").divide(d("0"))), "none");
-        assert_eq!(text(d("100.5").multiply(d("-200.25"))), "-20125.125");
-        assert_eq!(text(d("0.0000000001").multiply(d("0.0000000001"))), "none");
-        assert_eq!(text(d("99999999999").multiply(d("99999999999"))), "none");
-        assert_eq!(text(d("-2.5").round()), "-2");
-        assert_eq!(text(d("2.5").round()), "3");
-        assert_eq!(text(d("-2.4999").round()), "-2");
-        assert_eq!(text(d("-0.5").ceil()), "0");
-        assert_eq!(text(d("-0.5").floor()), "-1");
-        assert_eq!(text(Decimal::parse("1.50")), "1.5");
-        assert_eq!(text(Decimal::parse("-.05")), "-0.05");
-        assert_eq!(text(Decimal::parse("1.0000000000000000000000")), "1");
-        assert_eq!(Decimal::parse("0.0000000000000000001"), None);
-        assert_eq!(Decimal::parse("200000000000000000000"), None);
-    }
-
-    #[test]
-    fn doubles_become_the_nearest_decimal() {
-        assert_eq!(text(Decimal::from_f64(1_234_567.25)), "1234567.25");
-        assert_eq!(text(Decimal::from_f64(0.1)), "0.100000000000000006");
-        assert_eq!(text(Decimal::from_f64(-0.5)), "-0.5");
-        assert_eq!(text(Decimal::from_f64(1e20)), "100000000000000000000");
-        assert_eq!(text(Decimal::from_f64(1e21)), "none");
-        assert_eq!(text(Decimal::from_f64(f64::MAX)), "none");
-        assert_eq!(text(Decimal::from_f64(5e-324)), "0");
-        assert_eq!(text(Decimal::from_f64(-0.0)), "0");
-        assert_eq!(text(Decimal::from_f64(f64::NAN)), "none");
-    }
-
     proptest! {
         #[test]
         fn nearest_floats(units in any::<i128>(), cut in 0u32..38) {

@@ -206,26 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn casts_process_white_space() {
-        for (local, text, want) in [
-            ("normalizedString", " a\t\nb ", Some(" a  b ")),
-            ("token", " a\t\nb ", Some("a b")),
-            ("NCName", "\r a", Some("a")),
-            ("NCName", "a b", None),
-            ("language", " de ", Some("de")),
-            ("NMTOKEN", " ", None),
-        ] {
-            let t = DerivedType::from_iri(&format!("{XSD}{local}")).unwrap();
-            let mut out = vec![];
-            let fits = t.push_cast(text, &mut out);
-            let made = term::parts(&out);
-            let iri = t.iri();
-            let want = want.map(|lexical| Parts::Typed(lexical, &iri));
-            assert_eq!(made.filter(|_| fits), want, "{local}({text:?})");
-        }
-    }
-
-    #[test]
     fn intervals_have_all_derived_types() {
         let inside = |local: &str| {
             let mut bytes = vec![];

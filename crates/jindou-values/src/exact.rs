@@ -405,19 +405,6 @@ mod tests {
     }
 
     #[test]
-    fn ill_typed_decimals_have_no_value() {
-        for bad in [
-            "", "+", "-", ".", "1e5", " 1", "1 ", "0x1", "--1", "1.2.3", "NaN", "١",
-        ] {
-            assert_eq!(Exact::parse(bad), None, "{bad}");
-        }
-        for good in ["1.", ".5", "+0", "-0.0", "007"] {
-            assert!(Exact::parse(good).is_some(), "{good}");
-        }
-        assert_eq!(Exact::parse("-0.0"), Exact::parse("+000"));
-    }
-
-    #[test]
     fn doubles_are_taken_exactly() {
         assert_eq!(Exact::from_f64(0.5), e("0.5"));
         assert_eq!(Exact::from_f64(-1024.0), e("-1024"));
@@ -430,53 +417,14 @@ mod tests {
         assert_eq!(Exact::from_f64(f64::MAX).exponent, 309);
     }
 
+    /// Other results are those of `crates/jindou/tests/cases/values/numbers.test`.
     #[test]
-    fn arithmetic_of_long_numbers() {
-        let text = |e: Option<Exact>| e.map_or("none".into(), |e| e.text());
+    fn sums_of_too_many_digits_have_no_value() {
         let long = e("123456789012345678901234567890");
-        assert_eq!(text(long.add(&e("1"))), "123456789012345678901234567891");
-        assert_eq!(text(long.subtract(&long)), "0");
-        assert_eq!(
-            text(long.multiply(&long)),
-            "15241578753238836750495351562536198787501905199875019052100"
-        );
-        assert_eq!(
-            text(e("0.1234567890123456789").multiply(&e("10"))),
-            "1.234567890123456789"
-        );
-        assert_eq!(text(e("1").divide(&e("3"))), "0.333333333333333333");
-        assert_eq!(
-            text(e("1").divide(&e("3.00000000000000000000"))),
-            "0.333333333333333333"
-        );
-        assert_eq!(
-            text(e("0.00000000000000000003").divide(&e("2"))),
-            "0.00000000000000000001"
-        );
-        assert_eq!(text(e("-7").divide(&e("2"))), "-3.5");
-        assert_eq!(text(e("1").divide(&e("0"))), "none");
-        assert_eq!(text(e("-0.5").round()), "0");
-        assert_eq!(text(e("-2.5").round()), "-2");
-        assert_eq!(
-            text(e("123456789012345678901.5").round()),
-            "123456789012345678902"
-        );
-        assert_eq!(
-            text(e("-123456789012345678901.5").floor()),
-            "-123456789012345678902"
-        );
-        assert_eq!(
-            text(e("-123456789012345678901.5").ceil()),
-            "-123456789012345678901"
-        );
-        assert_eq!(text(e("0.0001").ceil()), "1");
-        assert_eq!(text(Exact::parse("0.00100")), "0.001");
-        assert_eq!(text(Exact::parse("-001200")), "-1200");
         let huge = e(&"9".repeat(20_000));
         assert_eq!(huge.add(&e("1")), None);
         assert!(huge > long && huge.negate() < long.negate());
         assert_eq!(huge.to_f64(), f64::INFINITY);
-        assert_eq!(e("16777217").to_f32(), 16_777_216.0);
     }
 
     proptest! {
