@@ -13,6 +13,7 @@
 //! The data comes from files, updates and other servers. Other crates read these, and implement [`Graph`] and
 //! [`shard::OtherShards`].
 
+pub mod counts;
 pub mod delta;
 mod edges;
 mod graph;

@@ -326,7 +326,7 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
 }
 
 /// Replaces VALUES of one variable by a condition on a group of patterns that binds the variable.
-fn constants(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
+pub(crate) fn constants(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
     let mut out = given(parts);
     for (i, p) in parts.iter().enumerate() {
         let NodeKind::Values { slots, rows } = &p.kind else {

@@ -3,8 +3,11 @@
 pub mod agreement;
 
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
-use crate::{Base, ChangeTerm, Changes, LoadOptions, Snapshot, info, load, open};
+use crate::{
+    Base, ChangeTerm, Changes, LoadOptions, MergeOptions, Merging, Snapshot, info, load, open,
+};
 use jindou_graph::segment::GraphScope;
+use jindou_log::Directory;
 use jindou_model::{
     Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
     VertexId, term,
@@ -45,6 +48,23 @@ pub fn changed(
             edit(&mut change, &quad, comes);
             snapshot.apply(&change, 1).expect("a change").snapshot
         })
+}
+
+/// The content of `now` after the edits of `then`, an earlier snapshot of the same base, were merged in the store
+/// directory.
+///
+/// # Panics
+/// When the merge fails.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn merged(dir: &Path, then: &Snapshot, now: &Snapshot) -> Snapshot {
+    if then.number() == then.base().number() {
+        return now.clone();
+    }
+    let files = Directory::open(dir).expect("the store's folder");
+    let (options, progress) = (MergeOptions::default(), Progress::default());
+    let merging = Merging::write(dir, &files, then, &options, &progress).expect("a merge");
+    merging.rebase(now).expect("a snapshot of the merged base")
 }
 
 /// A source of quads in memory; worker `w` of `n` delivers every `n`-th batch.

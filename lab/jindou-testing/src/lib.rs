@@ -18,6 +18,7 @@ mod inputs;
 mod matrix;
 mod mutate;
 mod oracle;
+mod overview;
 mod path;
 mod ports;
 mod query;
@@ -38,6 +39,7 @@ pub use inputs::{CaseText, case_texts, find, from_environment, shared, shared_to
 pub use matrix::{matrix, random_values};
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
+pub use overview::overview_query;
 pub use path::{PathQuery, path_data, path_query};
 pub use ports::free_port;
 pub use query::{Query, query};

@@ -5,26 +5,69 @@ use crate::support::{HeapGraph, run, sharding};
 use jindou_engine::ExecOptions;
 use jindou_graph::Graph;
 use jindou_model::MemoryBudget;
-use jindou_plan::{PlanOptions, Weight};
+use jindou_plan::{Operator, Plan, PlanOptions, Walk, Weight};
 use jindou_store::{Snapshot, testing};
 use jindou_testing::{
-    Query, Rng, answer, comparing_quads, comparing_query, from_environment, quads, query,
+    Query, Rng, answer, comparing_quads, comparing_query, from_environment, overview_query, quads,
+    query,
 };
-use oxrdf::Quad;
+use oxrdf::{GraphName, Quad};
 
 /// Functions that make random data, and random queries over it.
 #[derive(Clone, Copy)]
 struct Maker {
     quads: fn(&mut Rng) -> Vec<Quad>,
     query: fn(&mut Rng, &[Quad]) -> Query,
+    /// True if patterns outside GRAPH read the union of all graphs.
+    union_default: bool,
+}
+
+impl Maker {
+    fn plan(&self, query: &str, snapshot: &dyn Graph) -> Plan {
+        let parsed = jindou_plan::parse(query).unwrap_or_else(|e| panic!("{query}: {e}"));
+        let options = PlanOptions {
+            union_default: self.union_default,
+            ..PlanOptions::default()
+        };
+        jindou_plan::plan(&parsed, snapshot, &options).unwrap_or_else(|e| panic!("{e}\n{query}"))
+    }
+
+    /// The dataset that the queries see.
+    fn dataset(&self, mut data: Vec<Quad>) -> Vec<Quad> {
+        if self.union_default {
+            let triples = data.clone().into_iter();
+            data.extend(triples.map(|q| Quad {
+                graph_name: GraphName::DefaultGraph,
+                ..q
+            }));
+        }
+        data
+    }
 }
 
 /// Queries with all operators.
-const ALL: Maker = Maker { quads, query };
+const ALL: Maker = Maker {
+    quads,
+    query,
+    union_default: false,
+};
 /// Queries in which only comparisons of values connect some groups.
 const COMPARING: Maker = Maker {
     quads: comparing_quads,
     query: comparing_query,
+    union_default: false,
+};
+
+/// Queries that counts may answer.
+const OVERVIEW: Maker = Maker {
+    quads,
+    query: overview_query,
+    union_default: false,
+};
+/// As [`OVERVIEW`], of all graphs together.
+const OVERVIEW_OF_ALL: Maker = Maker {
+    union_default: true,
+    ..OVERVIEW
 };
 
 /// How the data gets into a store.
@@ -34,6 +77,8 @@ enum Way {
     /// A part of the data and other quads are loaded; then transactions add and remove quads until the data is
     /// complete.
     Edited,
+    /// As [`Self::Edited`], and the edits are merged, all of them or those before the last transaction.
+    Merged,
     /// The data is in a graph that is not a store ([`HeapGraph`]).
     OnHeap,
     /// The data is loaded into several shards, and queried at one of them, which requests data from the others.
@@ -57,7 +102,7 @@ fn store_of(
         let (folder, snapshot) = jindou_cluster::testing::shards_of(data, sharding, own);
         return (folder, [snapshot.clone(), snapshot]);
     }
-    if !matches!(way, Way::Edited | Way::ShardedEdited) {
+    if !matches!(way, Way::Edited | Way::Merged | Way::ShardedEdited) {
         let (folder, base) = testing::store_of(data);
         let snapshot = Snapshot::of_base(base);
         return (folder, [snapshot.clone(), snapshot]);
@@ -70,11 +115,18 @@ fn store_of(
         let (folder, base) = testing::store_of(&edits.first);
         (folder, Snapshot::of_base(base))
     };
-    (folder, edits.apply(rng, loaded))
+    let [before, now] = edits.apply(rng, loaded);
+    if way != Way::Merged {
+        return (folder, [before, now]);
+    }
+    let then = if rng.chance(50) { &before } else { &now };
+    let merged = testing::merged(&folder.path().join("store"), then, &now);
+    (folder, [merged.clone(), merged])
 }
 
-fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) {
-    let (mut same, mut wrong, mut kept) = (0, 0, 0);
+/// Runs random queries over random stores. Returns the share of plans, in percent, that read no edges.
+fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) -> u64 {
+    let (mut same, mut wrong, mut kept, mut known) = (0, 0, 0, 0);
     for seed in first..first + stores {
         let mut rng = Rng::new(seed);
         let data = (maker.quads)(&mut rng);
@@ -87,22 +139,22 @@ fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) {
         });
         let [before, snapshot]: [&dyn Graph; 2] = match way {
             Way::OnHeap => [&heap; 2],
-            Way::Loaded | Way::Edited | Way::Sharded | Way::ShardedEdited => {
+            Way::Loaded | Way::Edited | Way::Merged | Way::Sharded | Way::ShardedEdited => {
                 [&stored[0], &stored[1]]
             }
         };
+        let seen = maker.dataset(data.clone());
         for _ in 0..queries {
             let q = (maker.query)(&mut rng, &data);
-            let want = answer(&data, &q.oracle).unwrap_or_else(|e| panic!("{e}\n{}", q.oracle));
+            let want = answer(&seen, &q.oracle).unwrap_or_else(|e| panic!("{e}\n{}", q.oracle));
             let want = want.bag();
-            let parsed = jindou_plan::parse(&q.text).unwrap_or_else(|e| panic!("{}: {e}", q.text));
-            let mut plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default())
-                .unwrap_or_else(|e| panic!("{e}\n{}", q.text));
-            let earlier = jindou_plan::plan(&parsed, before, &PlanOptions::default()).unwrap();
+            let mut plan = maker.plan(&q.text, snapshot);
+            let earlier = maker.plan(&q.text, before);
             if rng.chance(50) && earlier.validity.holds(snapshot) {
                 kept += u32::from(before.identity() != snapshot.identity());
                 plan = earlier;
             }
+            known += u64::from(!reads_edges(&plan));
             for (weight, threads, batch_rows) in [
                 (plan.weight, 1, 2048),
                 (Weight::Light, 1, 16),
@@ -145,11 +197,26 @@ fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) {
             }
         }
     }
+    let known = 100 * known / (stores * queries as u64).max(1);
     println!(
-        "{same} runs agree, {wrong} queries are wrong, {kept} plans were made for an earlier snapshot"
+        "{same} runs agree, {wrong} queries are wrong, {kept} plans were made for an earlier snapshot, {known} % of \
+         plans read no edges"
     );
     assert_eq!(wrong, 0);
     assert!(same > 0);
+    known
+}
+
+fn reads_edges(plan: &Plan) -> bool {
+    let mut found = false;
+    plan.root.walk(&mut |op| {
+        found |= matches!(
+            op,
+            Operator::Explore(_) | Operator::Steps(_) | Operator::Path(_)
+        );
+        Walk::Into
+    });
+    found
 }
 
 #[test]
@@ -216,6 +283,47 @@ fn two_hundred_thousand_random_comparisons_agree_with_spareval() {
     many(seed, stores * 8 / 10, 50, COMPARING, Way::Loaded);
     many(seed, stores / 10, 50, COMPARING, Way::Edited);
     many(seed, stores / 10, 50, COMPARING, Way::Sharded);
+}
+
+#[test]
+fn random_overviews_agree_with_spareval() {
+    let known = many(23_000, 100, 25, OVERVIEW, Way::Loaded);
+    assert!(known > 10, "counts answer few of the queries");
+    many(24_000, 40, 25, OVERVIEW, Way::OnHeap);
+    many(24_500, 60, 25, OVERVIEW_OF_ALL, Way::Loaded);
+}
+
+#[test]
+fn random_overviews_over_edits_agree_with_spareval() {
+    let known = many(25_000, 100, 25, OVERVIEW, Way::Edited);
+    let merged = many(26_000, 60, 25, OVERVIEW, Way::Merged);
+    many(26_500, 60, 25, OVERVIEW_OF_ALL, Way::Edited);
+    many(26_700, 30, 25, OVERVIEW_OF_ALL, Way::Merged);
+    assert!(known.min(merged) > 10, "counts answer few of the queries");
+}
+
+#[test]
+fn random_overviews_over_shards_agree_with_spareval() {
+    many(27_000, 20, 25, OVERVIEW, Way::Sharded);
+    many(27_500, 20, 25, OVERVIEW_OF_ALL, Way::ShardedEdited);
+    let known = many(28_000, 40, 25, OVERVIEW, Way::ShardedEdited);
+    assert!(known > 5, "counts answer few of the queries");
+}
+
+/// `cargo test --release -p jindou-engine --test all overviews -- --ignored --nocapture`; `JINDOU_SEED` and
+/// `JINDOU_STORES` (of 50 queries each) choose other queries.
+#[test]
+#[ignore = "long: 100,000 queries"]
+fn a_hundred_thousand_random_overviews_agree_with_spareval() {
+    let of = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
+    let seed = of("JINDOU_SEED").unwrap_or(1_000_000);
+    let stores = of("JINDOU_STORES").unwrap_or(2_000);
+    for way in [Way::Loaded, Way::Edited, Way::Merged, Way::OnHeap] {
+        many(seed, stores / 5, 50, OVERVIEW, way);
+        many(seed, stores / 10, 50, OVERVIEW_OF_ALL, way);
+    }
+    many(seed, stores / 10, 50, OVERVIEW, Way::Sharded);
+    many(seed, stores / 10, 50, OVERVIEW, Way::ShardedEdited);
 }
 
 /// Runs the random queries without the loops that use AVX2.

@@ -20,6 +20,7 @@ mod finder;
 mod merged_lists;
 mod packed;
 mod patch;
+mod ranks;
 mod sorted;
 mod tree;
 mod view;
@@ -35,7 +36,8 @@ pub use finder::{
 pub use packed::{
     BitWriter, NamedList, NamedSegment, OffsetBlock, PackedEdges, Packing, SLACK, pack_offsets,
 };
-pub use patch::{Patch, PatchBuilder, PatchChange, PatchFinger};
+pub use patch::{KeyChange, Patch, PatchBuilder, PatchChange, PatchFinger};
+pub(crate) use ranks::distinct_keys;
 pub(crate) use sorted::merge_runs;
 pub use tree::{CowTree, Finger, Slices};
 pub(crate) use view::merge_edges;

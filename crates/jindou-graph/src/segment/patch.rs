@@ -74,6 +74,17 @@ impl PatchChange {
     }
 }
 
+/// Changes of one key's edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyChange {
+    /// The key.
+    pub key: u32,
+    /// Number of added edges, which the base lacks.
+    pub added: u64,
+    /// Number of removed edges, which the base has.
+    pub removed: u64,
+}
+
 fn keys_of(default: &[u64], named: &[[u32; 3]]) -> Vec<u32> {
     let mut keys: Vec<u32> = default.iter().map(|e| (e >> 32) as u32).collect();
     keys.dedup();
@@ -226,6 +237,47 @@ impl Patch {
         keys.sort();
         keys.dedup();
         keys
+    }
+
+    /// The changes of each key that has edits of the default graph (`default`) or of named graphs (`named`), ascending.
+    /// O(edits).
+    #[must_use]
+    pub fn key_changes(&self, default: bool, named: bool) -> Vec<KeyChange> {
+        let mut out: Vec<KeyChange> = Vec::new();
+        let mut note = |key: u32, is_added: bool| {
+            let [added, removed] = [is_added, !is_added].map(u64::from);
+            match out.last_mut() {
+                Some(last) if last.key == key => {
+                    last.added += added;
+                    last.removed += removed;
+                }
+                _ => out.push(KeyChange {
+                    key,
+                    added,
+                    removed,
+                }),
+            }
+        };
+        if default {
+            self.added.iter().for_each(|e| note((e >> 32) as u32, true));
+            let removed = self.removed.iter();
+            removed.for_each(|e| note((e >> 32) as u32, false));
+        }
+        if named {
+            self.named_added.iter().for_each(|e| note(e[0], true));
+            self.named_removed.iter().for_each(|e| note(e[0], false));
+        }
+        // At most four ascending runs, which a stable sort merges.
+        out.sort_by_key(|c| c.key);
+        out.dedup_by(|later, kept| {
+            let same = later.key == kept.key;
+            if same {
+                kept.added += later.added;
+                kept.removed += later.removed;
+            }
+            same
+        });
+        out
     }
 
     /// The smallest key from `from` on with an added edge of the default graph. O(log edits).
