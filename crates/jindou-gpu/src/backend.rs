@@ -96,6 +96,16 @@ impl Kernel {
 #[derive(Debug)]
 pub struct Mark(pub(crate) u64);
 
+/// The queue in which a copy to the device is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyLane {
+    /// In order with all other work.
+    Ordered,
+    /// In the second queue, in which copies follow each other but run concurrently with all other work. Work that reads
+    /// the copied data must be ordered after the copy by [`Backend::after`].
+    Aside,
+}
+
 /// A device. Calls queue work, which the device does in order, and return at once; [`Self::mark`] and [`Self::reached`]
 /// tell when it is done.
 ///
@@ -168,16 +178,10 @@ pub unsafe trait Backend: Send + Sync {
     ///
     /// # Safety
     /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is
-    /// not written to until the copy is done.
-    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
-    /// Queues a copy to the device on a second queue, in which copies follow each other but run concurrently with all
-    /// other work. Work that reads the copied data must be ordered after the copy by [`Self::after`].
-    ///
-    /// # Safety
-    /// As [`Self::upload`]; and no work that is queued and not known to be done touches `to ..`.
-    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
-    /// A marker after all copies in the second queue so far.
-    fn mark_aside(&self) -> Result<Mark>;
+    /// not written to until the copy is done. For [`CopyLane::Aside`], no work that is queued and not known to be done
+    /// touches `to ..`.
+    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize, lane: CopyLane)
+    -> Result<()>;
     /// Makes all work queued from here on wait for a marker, except copies in the second queue.
     fn after(&self, mark: &Mark) -> Result<()>;
     /// Queues a copy from the device.
@@ -201,8 +205,12 @@ pub unsafe trait Backend: Send + Sync {
     /// # Safety
     /// `params` is the kernel's parameter struct, and every range it names is live until the work is done.
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()>;
-    /// A marker after all work queued so far.
-    fn mark(&self) -> Result<Mark>;
+    /// A marker after all work in a queue so far.
+    fn mark_in(&self, lane: CopyLane) -> Result<Mark>;
+    /// A marker after all work queued so far, except copies in the second queue.
+    fn mark(&self) -> Result<Mark> {
+        self.mark_in(CopyLane::Ordered)
+    }
     /// True once the device has done all work before a marker. An error of that work is returned here.
     fn reached(&self, mark: &Mark) -> Result<bool>;
     /// Releases a mark.

@@ -1,7 +1,7 @@
 //! Memory that frees itself: on the device, optionally within a limit ([`DeviceMemory`]), and pinned on the host.
 
-use crate::backend::Mark;
-use crate::device::{ALIGN, CopyLane, Device, PinnedBlock};
+use crate::backend::{CopyLane, Mark};
+use crate::device::{ALIGN, Device, PinnedBlock};
 use jindou_model::{CancelToken, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,7 +2,7 @@
 
 mod open;
 
-use crate::backend::{Backend, Kernel, Mark};
+use crate::backend::{Backend, CopyLane, Kernel, Mark};
 use cudarc::driver::{result, sys};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
@@ -23,7 +23,7 @@ pub static FATBIN: &[u8] = &ALIGNED.0;
 const THREADS: u32 = 256;
 
 /// A GPU with two streams (queues). The first orders all work, including allocations; the second has the copies of
-/// [`Backend::upload_aside`].
+/// [`CopyLane::Aside`].
 ///
 /// Memory comes from a pool that keeps freed memory until [`Backend::trim`], since plans allocate all the time.
 pub struct Cuda {
@@ -122,25 +122,10 @@ impl Cuda {
         Ok(n)
     }
 
-    /// Records a marker after all work of a stream so far.
-    fn record(&self, stream: sys::CUstream) -> Result<Mark> {
-        self.bind()?;
-        let kept = self.events().pop();
-        let event = match kept {
-            Some(e) => e,
-            None => {
-                let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
-                self.done("make an event", event)? as u64
-            }
-        };
-        // SAFETY: event and stream belong to this context.
-        let recorded = unsafe { result::event::record(event as sys::CUevent, stream) };
-        match self.done("record an event", recorded) {
-            Ok(()) => Ok(Mark(event)),
-            Err(e) => {
-                self.events().push(event);
-                Err(e)
-            }
+    fn stream_of(&self, lane: CopyLane) -> sys::CUstream {
+        match lane {
+            CopyLane::Ordered => self.stream,
+            CopyLane::Aside => self.aside,
         }
     }
 
@@ -311,24 +296,18 @@ unsafe impl Backend for Cuda {
         }
     }
 
-    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+    unsafe fn upload(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        lane: CopyLane,
+    ) -> Result<()> {
         self.bind()?;
         let from = from.as_ptr().cast();
         // SAFETY: the caller promises that both ranges are valid.
-        let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream) };
+        let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream_of(lane)) };
         self.done("copy data to the device", queued.result())
-    }
-
-    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.bind()?;
-        let from = from.as_ptr().cast();
-        // SAFETY: the caller promises that both ranges are valid.
-        let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.aside) };
-        self.done("copy data to the device", queued.result())
-    }
-
-    fn mark_aside(&self) -> Result<Mark> {
-        self.record(self.aside)
     }
 
     fn after(&self, mark: &Mark) -> Result<()> {
@@ -384,8 +363,26 @@ unsafe impl Backend for Cuda {
         self.done(&format!("run {}", kernel.symbol()), queued)
     }
 
-    fn mark(&self) -> Result<Mark> {
-        self.record(self.stream)
+    fn mark_in(&self, lane: CopyLane) -> Result<Mark> {
+        self.bind()?;
+        let kept = self.events().pop();
+        let event = match kept {
+            Some(e) => e,
+            None => {
+                let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
+                self.done("make an event", event)? as u64
+            }
+        };
+        // SAFETY: event and stream belong to this context.
+        let recorded =
+            unsafe { result::event::record(event as sys::CUevent, self.stream_of(lane)) };
+        match self.done("record an event", recorded) {
+            Ok(()) => Ok(Mark(event)),
+            Err(e) => {
+                self.events().push(event);
+                Err(e)
+            }
+        }
     }
 
     fn reached(&self, mark: &Mark) -> Result<bool> {

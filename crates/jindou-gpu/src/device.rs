@@ -11,7 +11,7 @@
 //! device may still write to it (a query was cancelled during a copy), the block is parked until the device has done
 //! that work.
 
-use crate::backend::{Backend, Mark};
+use crate::backend::{Backend, CopyLane, Mark};
 use crate::buffer::HostBuffer;
 use crate::ring::{Part, Placed, Ring, RingOptions};
 use jindou_model::sync;
@@ -68,15 +68,6 @@ pub struct Device {
     /// Staging memory by [`CopyLane`]. The half that is being filled comes first.
     staging: [Mutex<Vec<StagingHalf>>; 2],
     ring: Ring,
-}
-
-/// The queue in which a copy to the device is done.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CopyLane {
-    /// In order with all other work.
-    Ordered,
-    /// In the second queue, concurrently with other work.
-    Aside,
 }
 
 impl Deref for Device {
@@ -220,18 +211,11 @@ impl Device {
     /// # Errors
     /// As [`Self::wait`].
     pub(crate) fn wait_for_all(&self, cancel: &CancelToken) -> Result<()> {
-        let mark = self.mark_aside()?;
+        let mark = self.mark_in(CopyLane::Aside)?;
         let done = self.wait_for(&mark, cancel);
         self.unmark(mark);
         done?;
         self.wait(cancel)
-    }
-
-    pub(crate) fn mark_in(&self, lane: CopyLane) -> Result<Mark> {
-        match lane {
-            CopyLane::Ordered => self.mark(),
-            CopyLane::Aside => self.mark_aside(),
-        }
     }
 
     pub(crate) fn wait_for(&self, mark: &Mark, cancel: &CancelToken) -> Result<()> {
@@ -340,26 +324,6 @@ impl Device {
         slices.map(<[u8]>::len).sum::<usize>() >= self.ring.least() && self.ring.is_usable()
     }
 
-    /// Queues a copy to the device.
-    ///
-    /// # Safety
-    /// As [`Backend::upload`], or for [`CopyLane::Aside`] as [`Backend::upload_aside`].
-    pub(crate) unsafe fn queue_upload(
-        &self,
-        to: u64,
-        from: NonNull<u8>,
-        bytes: usize,
-        lane: CopyLane,
-    ) -> Result<()> {
-        // SAFETY: guaranteed by the caller.
-        unsafe {
-            match lane {
-                CopyLane::Ordered => self.upload(to, from, bytes),
-                CopyLane::Aside => self.upload_aside(to, from, bytes),
-            }
-        }
-    }
-
     /// Copies slices to device memory from the address `to` on, each at its offset. The bytes between them may be
     /// overwritten. Returns once the slices have been copied to pinned memory, in as few queued copies as possible.
     ///
@@ -432,7 +396,7 @@ impl Device {
         let bytes = half.used - start;
         // SAFETY: the caller of `upload_packed` vouches for the device's memory; the half is not written to there until it
         // has been waited for.
-        unsafe { self.queue_upload(to, half.block.at.add(start), bytes, lane) }
+        unsafe { self.upload(to, half.block.at.add(start), bytes, lane) }
     }
 
     /// The half to fill: the first one or, once that is full, the other one, after its copies are done.

@@ -1,7 +1,7 @@
 //! Fault injection: a device that fails at a chosen call, to reproduce rare driver failures in tests. It can also have
 //! small pages, so that little data has many of them: the pages of a GPU have 2 MiB.
 
-use crate::backend::{Backend, Kernel, Mark};
+use crate::backend::{Backend, CopyLane, Kernel, Mark};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use std::ptr::NonNull;
@@ -267,21 +267,16 @@ unsafe impl Backend for DeviceFaults {
         unsafe { self.inner.free_host(at, bytes) };
     }
 
-    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+    unsafe fn upload(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        lane: CopyLane,
+    ) -> Result<()> {
         self.call("copy data to the device")?;
         // SAFETY: guaranteed by the caller.
-        unsafe { self.inner.upload(to, from, bytes) }
-    }
-
-    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.call("copy data to the device")?;
-        // SAFETY: guaranteed by the caller.
-        unsafe { self.inner.upload_aside(to, from, bytes) }
-    }
-
-    fn mark_aside(&self) -> Result<Mark> {
-        self.call("record an event")?;
-        self.inner.mark_aside()
+        unsafe { self.inner.upload(to, from, bytes, lane) }
     }
 
     fn after(&self, mark: &Mark) -> Result<()> {
@@ -313,9 +308,9 @@ unsafe impl Backend for DeviceFaults {
         unsafe { self.inner.launch(kernel, grid, params) }
     }
 
-    fn mark(&self) -> Result<Mark> {
+    fn mark_in(&self, lane: CopyLane) -> Result<Mark> {
         self.call("record an event")?;
-        self.inner.mark()
+        self.inner.mark_in(lane)
     }
 
     fn reached(&self, mark: &Mark) -> Result<bool> {

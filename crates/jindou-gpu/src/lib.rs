@@ -47,7 +47,7 @@ mod steps;
 mod table;
 mod turns;
 
-pub use backend::{Backend, Kernel};
+pub use backend::{Backend, CopyLane, Kernel};
 pub use buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 pub use cache::SegmentCache;
 pub use cost::{Calibration, Decision, Prediction};

@@ -10,8 +10,8 @@
 //! takes half a millisecond per MiB, so pieces are pinned once and kept: in the background when the device is opened,
 //! or else when an upload first needs them.
 
-use crate::backend::Mark;
-use crate::device::{CopyLane, Device, PinnedBlock};
+use crate::backend::{CopyLane, Mark};
+use crate::device::{Device, PinnedBlock};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result, sync};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -296,7 +296,7 @@ impl Ring {
                 unsafe {
                     let from = block.at.add(at);
                     from.copy_from_nonoverlapping(NonNull::from(part).cast(), part.len());
-                    device.queue_upload(to, from, part.len(), lane)?;
+                    device.upload(to, from, part.len(), lane)?;
                 }
                 at += part.len();
             }

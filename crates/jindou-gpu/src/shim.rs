@@ -9,7 +9,7 @@ mod calls;
 mod counts;
 mod work;
 
-use crate::backend::{Kernel, Mark};
+use crate::backend::{CopyLane, Kernel, Mark};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use std::alloc::Layout;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
-use work::{Delayed, DeviceClock, DeviceWork, ShimQueue};
+use work::{Delayed, DeviceClock, DeviceWork};
 
 pub use counts::{Holdings, HostTraffic, KernelCounts};
 pub use work::{Speeds, Times};
@@ -215,10 +215,10 @@ impl Shim {
 
     /// Executes work at once, or delays it.
     fn queue(&self, work: DeviceWork) -> Result<()> {
-        self.queue_in(ShimQueue::Ordered, work)
+        self.queue_in(CopyLane::Ordered, work)
     }
 
-    fn queue_in(&self, lane: ShimQueue, work: DeviceWork) -> Result<()> {
+    fn queue_in(&self, lane: CopyLane, work: DeviceWork) -> Result<()> {
         if self.options.delay {
             let mut state = self.state();
             let now = state.clock.host;
@@ -229,7 +229,7 @@ impl Shim {
     }
 
     /// Executes work. `queued` is the simulated time at which the host queued it.
-    fn work(&self, lane: ShimQueue, work: DeviceWork, queued: f64) -> Result<()> {
+    fn work(&self, lane: CopyLane, work: DeviceWork, queued: f64) -> Result<()> {
         let mut state = self.state();
         match work {
             DeviceWork::Upload { to, from, bytes } => {
@@ -375,7 +375,7 @@ impl Shim {
         Err(Error::Internal(format!("{}: {text}", kernel.symbol())))
     }
 
-    fn marked(&self, lane: ShimQueue) -> Mark {
+    fn marked(&self, lane: CopyLane) -> Mark {
         let mut state = self.state();
         state.held.marks += 1;
         // With `delay`, markers are positions in a queue; otherwise they are times.

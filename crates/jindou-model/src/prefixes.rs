@@ -6,6 +6,7 @@
 
 use crate::diagnostic::shortened;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,8 +44,8 @@ impl PrefixOrigin {
     }
 }
 
-/// A change of a store's prefixes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A change of a store's prefixes. Servers of one store send it to each other in this form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PrefixChange {
     /// A document declares a prefix (name, IRI). No effect if the data has already declared this name.
     Declare(Box<str>, Box<str>),

@@ -255,40 +255,6 @@ impl Solutions {
         arrow::polars(py, self.stream(py, typed, syntax)?)
     }
 
-    /// The same as `pandas()`, under DuckDB's name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn df<'py>(&self, py: Python<'py>, typed: bool, syntax: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.pandas(py, typed, syntax)
-    }
-
-    /// The same as `polars()`, under DuckDB's name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn pl<'py>(&self, py: Python<'py>, typed: bool, syntax: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.polars(py, typed, syntax)
-    }
-
-    /// The same as `arrow()`, under polars' name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn to_arrow<'py>(
-        &self,
-        py: Python<'py>,
-        typed: bool,
-        syntax: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.arrow(py, typed, syntax)
-    }
-
-    /// The same as `pandas()`, under polars' name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn to_pandas<'py>(
-        &self,
-        py: Python<'py>,
-        typed: bool,
-        syntax: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.pandas(py, typed, syntax)
-    }
-
     /// All rows as a list of tuples of Python values, as `Row.to_python` returns them; `None` for unbound variables.
     /// Waits for the end of the query.
     fn fetchall<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {

@@ -101,38 +101,6 @@ impl Triples {
         arrow::polars(this.py(), stream)
     }
 
-    /// The same as `pandas()`, under DuckDB's name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn df<'py>(this: &Bound<'py, Self>, typed: bool, syntax: &str) -> PyResult<Bound<'py, PyAny>> {
-        Self::pandas(this, typed, syntax)
-    }
-
-    /// The same as `polars()`, under DuckDB's name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn pl<'py>(this: &Bound<'py, Self>, typed: bool, syntax: &str) -> PyResult<Bound<'py, PyAny>> {
-        Self::polars(this, typed, syntax)
-    }
-
-    /// The same as `arrow()`, under polars' name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn to_arrow<'py>(
-        this: &Bound<'py, Self>,
-        typed: bool,
-        syntax: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Self::arrow(this, typed, syntax)
-    }
-
-    /// The same as `pandas()`, under polars' name.
-    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
-    fn to_pandas<'py>(
-        this: &Bound<'py, Self>,
-        typed: bool,
-        syntax: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Self::pandas(this, typed, syntax)
-    }
-
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

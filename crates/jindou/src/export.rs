@@ -86,12 +86,6 @@ impl Export {
         self
     }
 
-    /// True if named graphs are exported.
-    #[must_use]
-    pub fn has_named_graphs(&self) -> bool {
-        self.graphs.iter().any(|&g| g != DEFAULT_GRAPH)
-    }
-
     fn read(&self, sink: &mut dyn QuadSink, progress: &Progress) -> Result<()> {
         for (number, (name, iri, _)) in (0..).zip(self.snapshot.prefixes().iter()) {
             sink.prefix([0, number], name, iri)?;

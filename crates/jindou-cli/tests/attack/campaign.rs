@@ -3,8 +3,8 @@
 use crate::requests::{Request, Route, accept, ask};
 use crate::server::{Machine, Server, Setting, Template};
 use crate::volley::{Class, Fault, Light, Plan, Seen, Slack, throw};
-use jindou_testing::Rng;
 use jindou_testing::attack::{Attack, Language};
+use jindou_testing::{Rng, from_environment};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -35,10 +35,7 @@ pub fn slowness() -> usize {
 
 /// The number in an environment variable, or else `otherwise`.
 pub fn number(name: &str, otherwise: usize) -> usize {
-    std::env::var(name)
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(otherwise)
+    from_environment(name, otherwise as u64) as usize
 }
 
 /// A text, the route by which it is sent, and the end that its client plans.

@@ -1,8 +1,8 @@
 //! Requests by which a text can be sent to a server.
 
 use crate::server::TOKEN;
-use jindou_testing::Rng;
 use jindou_testing::attack::{Attack, Language};
+use jindou_testing::{Rng, http};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -517,24 +517,25 @@ pub fn ask(
     body: &str,
     patience: Duration,
 ) -> (u16, String) {
-    let exchange = || -> std::io::Result<String> {
+    let exchange = || -> std::io::Result<http::Answer> {
         let mut stream = TcpStream::connect_timeout(&to, patience)?;
         stream.set_read_timeout(Some(patience))?;
-        let kind = match media {
-            "" => String::new(),
-            media => format!("Content-Type: {media}\r\n"),
+        let bearer = format!("Bearer {TOKEN}");
+        let all = [
+            ("connection", "close"),
+            ("authorization", bearer.as_str()),
+            ("content-type", media),
+        ];
+        let headers = if media.is_empty() {
+            &all[..2]
+        } else {
+            &all[..]
         };
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {to}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n{kind}Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        )?;
-        let mut said = Vec::new();
-        stream.read_to_end(&mut said)?;
-        Ok(String::from_utf8_lossy(&said).into_owned())
+        http::send(&mut stream, method, path, headers, body.as_bytes());
+        http::try_receive(&mut stream, method)
     };
-    let said = exchange().unwrap_or_default();
-    let status = said.split(' ').nth(1).and_then(|s| s.parse().ok());
-    let body = said.split_once("\r\n\r\n").map_or("", |t| t.1);
-    (status.unwrap_or(0), body.to_owned())
+    exchange().map_or((0, String::new()), |answer| {
+        let text = String::from_utf8_lossy(&answer.body);
+        (answer.status, text.into_owned())
+    })
 }

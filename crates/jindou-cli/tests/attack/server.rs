@@ -2,8 +2,8 @@
 //! and threads that the system reports for it.
 
 use crate::volley::GRACE;
-use jindou_testing::Served;
 use jindou_testing::attack::data;
+use jindou_testing::{Served, copy_folder};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -76,20 +76,6 @@ impl Template {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &to)?;
-        } else {
-            std::fs::copy(entry.path(), to)?;
-        }
-    }
-    Ok(())
-}
-
 pub struct Server {
     served: Served,
     folder: tempfile::TempDir,
@@ -115,7 +101,7 @@ impl Server {
     pub fn start(template: &Template, setting: &Setting) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        copy(&template.0.path().join("store"), &at("store")).expect("a copy of the store");
+        copy_folder(&template.0.path().join("store"), &at("store"));
         std::fs::write(at("tokens"), format!("write {TOKEN}\n")).expect("a file of tokens");
         private(&at("tokens"));
         let errors = std::fs::File::create(at("errors")).expect("a file for messages");

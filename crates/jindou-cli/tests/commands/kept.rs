@@ -3,9 +3,9 @@
 //! sorted by bytes.
 
 use super::run::good;
+use jindou_testing::unpack;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 fn sorted(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -28,9 +28,7 @@ fn stores_of_earlier_releases_are_opened_and_changed() {
         };
         let t = tempfile::tempdir().unwrap();
         let at = t.path();
-        let mut tar = Command::new("tar");
-        let unpacked = tar.arg("-xzf").arg(&path).arg("-C").arg(at).status();
-        assert!(unpacked.unwrap().success());
+        unpack(&path, at);
         let kept = fs::read_to_string(data.join(format!("store-{release}.nq"))).unwrap();
         let kept = sorted(&kept);
         assert!(

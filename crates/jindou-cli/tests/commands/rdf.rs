@@ -210,19 +210,11 @@ fn converted_documents(step: usize) {
     let Some(suites) = jindou_testing::shared("w3c/rdf") else {
         return;
     };
-    let mut files = vec![];
-    let mut folders = vec![suites];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            match path.extension().and_then(|e| e.to_str()) {
-                _ if path.is_dir() => folders.push(path),
-                Some("ttl" | "nt" | "nq" | "trig") => files.push(path),
-                _ => {}
-            }
-        }
-    }
-    files.sort();
+    let mut files = jindou_testing::files_below(&suites);
+    files.retain(|path| {
+        let ending = path.extension().and_then(|e| e.to_str());
+        matches!(ending, Some("ttl" | "nt" | "nq" | "trig"))
+    });
     let t = tempfile::tempdir().unwrap();
     let mut converted = 0;
     for path in files.iter().step_by(step) {

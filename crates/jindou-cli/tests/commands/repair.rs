@@ -3,6 +3,7 @@
 use super::replicas::Server;
 use super::run::{eventually, flip, good, refuses, until, writes};
 use jindou_testing::http::Answer;
+use jindou_testing::{copy_folder, files_below as files};
 use std::path::{Path, PathBuf};
 
 const REPAIR: &str = "cluster repair --log log";
@@ -95,24 +96,8 @@ fn a_log_without_its_first_object_is_no_new_log() {
 /// A log with these objects, in a new folder.
 fn copy_of(log: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut copy = std::process::Command::new("cp");
-    let copied = copy.arg("-r").args([log, &folder.path().join("log")]);
-    assert!(copied.status().unwrap().success());
+    copy_folder(log, &folder.path().join("log"));
     folder
-}
-
-/// The files of a folder and of those in it, in order.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push(path),
-        }
-    }
-    found.sort_unstable();
-    found
 }
 
 /// Waits until a server that is not ready says why: with these parts.

@@ -336,18 +336,13 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     assert!(seen.acknowledged > 0, "{seen:?}");
 }
 
-fn number_from(variable: &str, otherwise: u64) -> u64 {
-    let text = std::env::var(variable).ok();
-    text.and_then(|t| t.parse().ok()).unwrap_or(otherwise)
-}
-
 /// The whole test. `JINDOU_ROUNDS` sets the number of kills (1,000 by default), `JINDOU_SEED` the seed of the random
 /// numbers.
 #[test]
 #[ignore = "long: some 10 minutes"]
 fn a_thousand_kills() {
-    let n = number_from("JINDOU_ROUNDS", 1000);
-    let seen = rounds(n, number_from("JINDOU_SEED", 1));
+    let n = jindou_testing::from_environment("JINDOU_ROUNDS", 1000);
+    let seen = rounds(n, jindou_testing::from_environment("JINDOU_SEED", 1));
     println!("{n} rounds: {seen:?}");
     assert!(seen.acknowledged > n && seen.reclustered > 0, "{seen:?}");
     if n >= 100 {

@@ -2,6 +2,7 @@
 
 use crate::mask::compare;
 use crate::page::{Block, Page};
+use jindou_testing::copy_folder;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ const SERVERS: u16 = 3;
 pub fn run(root: &Path, page: &Page) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let place = folder.path().join("clone");
-    copy(&root.join("demo"), &place.join("demo"));
+    copy_folder(&root.join("demo"), &place.join("demo"));
     let release = place.join("target/release");
     fs::create_dir_all(&release).map_err(|e| e.to_string())?;
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_jindou"), release.join("jindou"))
@@ -159,17 +160,4 @@ fn path_with(folder: &Path) -> std::ffi::OsString {
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     path
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder of the repository") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("a copy");
-        }
-    }
 }

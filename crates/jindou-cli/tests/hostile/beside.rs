@@ -1,7 +1,7 @@
 //! Light queries while the server works on hostile texts, and the shutdown of such a server.
 
-use super::server::{Server, post};
-use std::fmt::Write as _;
+use super::server::{Server, query};
+use jindou_testing::attack::Recipe;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -19,29 +19,15 @@ const SPARQL: &str = "application/sparql-query";
 const LIGHT: &str = "SELECT * { <http://e/s1> <http://e/p1> ?o }";
 
 /// Texts of over a megabyte each that take long to parse and to plan.
+const TEXTS: [&str; 4] = [
+    "SELECT * {⟪40000×{?s ?p ?o}¦UNION⟫FILTER(⟪80000×?o!=§¦&&⟫)} LIMIT 1",
+    "SELECT ?s (COUNT(*) AS ?c) {?s ?p ?o} GROUP BY ?s HAVING⟪100000×(?c!=§)¦ ⟫",
+    "SELECT * {?s ?p ?o FILTER(⟪60000×(?o!=§&&?s=§)¦||⟫)}",
+    "SELECT * {⟪60000×{?x§ ?p ?o}¦UNION⟫} LIMIT 1",
+];
+
 fn texts() -> [String; 4] {
-    let repeat = |begin: &str, unit: &str, between: &str, end: &str, n: usize| {
-        let mut text = String::from(begin);
-        for i in 0..n {
-            let between = if i == 0 { "" } else { between };
-            let _ = write!(text, "{between}{}", unit.replace('#', &i.to_string()));
-        }
-        text + end
-    };
-    let union = repeat("SELECT * {", "{?s ?p ?o}", "UNION", "", 40_000);
-    let group = "SELECT ?s (COUNT(*) AS ?c) {?s ?p ?o} GROUP BY ?s HAVING";
-    [
-        repeat(&(union + "FILTER("), "?o!=#", "&&", ")} LIMIT 1", 80_000),
-        repeat(group, "(?c!=#)", " ", "", 100_000),
-        repeat(
-            "SELECT * {?s ?p ?o FILTER(",
-            "(?o!=#&&?s=#)",
-            "||",
-            ")}",
-            60_000,
-        ),
-        repeat("SELECT * {", "{?x# ?p ?o}", "UNION", "} LIMIT 1", 60_000),
-    ]
+    TEXTS.map(|recipe| recipe.parse::<Recipe>().expect(recipe).text(usize::MAX))
 }
 
 /// Sends light queries over one connection for the duration, and returns their times.
@@ -110,7 +96,7 @@ fn light_queries_wait_for_no_hostile_text() {
             }
         }));
         rounds[1].push(beside(server.address, |i| {
-            let got = post(server.address, "/query", SPARQL, "", texts[i].as_bytes());
+            let got = query(server.address, &texts[i]);
             assert_ne!(got.status, 0, "no answer");
             thrown.fetch_add(1, Relaxed);
         }));
@@ -136,11 +122,11 @@ fn a_server_that_reads_hostile_texts_ends_when_it_is_told_to() {
     for text in texts() {
         let mut server = Server::start(&["--memory", "2G", "--timeout", "60s", "--grace", "1s"]);
         let at = server.address;
-        let body = text.as_bytes();
+        let text = &text;
         std::thread::scope(|scope| {
             for _ in 0..AT_ONCE {
                 // The answer may be that of a server which is shutting down, or missing.
-                scope.spawn(|| post(at, "/query", SPARQL, "", body));
+                scope.spawn(|| query(at, text));
             }
             std::thread::sleep(Duration::from_millis(500));
             let took = server.end();

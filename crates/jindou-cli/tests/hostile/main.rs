@@ -10,9 +10,8 @@ mod beside;
 mod server;
 mod shapes;
 
-use server::{Outcome, Server, post, send};
+use server::{Outcome, Server, query, send};
 use shapes::{Shape, To};
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,7 +41,7 @@ impl Reader {
                 while !stop.load(Ordering::Relaxed) {
                     n += 1;
                     let text = format!("SELECT * {{ <http://e/s{}> <http://e/n> ?o }}", n % 300);
-                    let got = post(at, "/query", QUERY, "", text.as_bytes());
+                    let got = query(at, &text);
                     longest.fetch_max(got.took.as_millis() as u64, Ordering::Relaxed);
                     if got.status != 200 {
                         failed.fetch_add(1, Ordering::Relaxed);
@@ -74,13 +73,14 @@ impl Reader {
 const QUERY: &str = "application/sparql-query";
 
 fn throw(at: SocketAddr, shape: &Shape, text: &str) -> Outcome {
-    let (method, path, media, more) = match shape.to {
-        To::Query => ("POST", "/query", QUERY, "Accept: */*\r\n"),
-        To::Prepared => ("POST", "/prepared", QUERY, ""),
-        To::Update => ("POST", "/update", "application/sparql-update", ""),
-        To::Store(media) => ("PUT", "/store?graph=http://e/hostile", media, ""),
+    let (method, path, media) = match shape.to {
+        To::Query => ("POST", "/query", QUERY),
+        To::Prepared => ("POST", "/prepared", QUERY),
+        To::Update => ("POST", "/update", "application/sparql-update"),
+        To::Store(media) => ("PUT", "/store?graph=http://e/hostile", media),
     };
-    send(at, method, path, media, more, text.as_bytes())
+    let headers = [("content-type", media), ("accept", "*/*")];
+    send(at, method, path, &headers, text.as_bytes())
 }
 
 /// Limits that the server must keep.
@@ -110,7 +110,7 @@ impl Bounds {
 
 /// Sends the shapes one after the other. Returns a message for each that exceeded the limits.
 fn throw_all(server: &mut Server, shapes: &[Shape], size: usize, bounds: &Bounds) -> Vec<String> {
-    let (mut faults, mut table) = (vec![], String::new());
+    let mut faults = vec![];
     for shape in shapes {
         let text = shape.text(size);
         server.reset_peak();
@@ -154,7 +154,6 @@ fn throw_all(server: &mut Server, shapes: &[Shape], size: usize, bounds: &Bounds
         );
         println!("{line}");
         if !why.is_empty() {
-            let _ = writeln!(table, "{line}");
             faults.push(line);
         }
         if !server.is_alive() {
@@ -175,10 +174,7 @@ fn chosen(shapes: Vec<Shape>) -> Vec<Shape> {
 }
 
 fn number(name: &str, otherwise: usize) -> usize {
-    std::env::var(name)
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(otherwise)
+    jindou_testing::from_environment(name, otherwise as u64) as usize
 }
 
 fn none(faults: &[String]) {
@@ -235,7 +231,7 @@ fn documents_that_fit() {
         let some: Vec<Shape> = shapes
             .iter()
             .filter(|s| s.name.starts_with(&format!("{syntax} ")))
-            .cloned()
+            .copied()
             .collect();
         let mut server =
             Server::start(&["--memory", "4G", "--query-memory", "3G", "--timeout", "20s"]);
@@ -365,7 +361,13 @@ fn compressed_lines() {
         server.reset_peak();
         let reader = Reader::start(server.address);
         let path = "/store?graph=http://e/compressed";
-        let got = send(server.address, "PUT", path, media, "", &body);
+        let got = send(
+            server.address,
+            "PUT",
+            path,
+            &[("content-type", media)],
+            &body,
+        );
         let (longest, failed) = reader.end();
         let line = format!(
             "{media} {head}{unit}… {} bytes: {} in {:.2} s, peak {} MiB, reader {longest} ms, {failed} failed: {}",
@@ -442,7 +444,7 @@ fn slow_readers_do_not_take_all_places() {
     assert_eq!(other, 200, "another client is answered");
     drop(slow);
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(server.query("ASK { ?s ?p ?o }").status, 200);
+    assert_eq!(query(server.address, "ASK { ?s ?p ?o }").status, 200);
 }
 
 fn from_another_address(at: SocketAddr, text: &str) -> u16 {

@@ -1,7 +1,7 @@
 //! A server under test: it serves a small store and gets requests over sockets. Its memory is read from the system.
 
-use jindou_testing::Served;
-use std::io::{Read, Write};
+use jindou_testing::{Served, http};
+use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
@@ -92,37 +92,37 @@ impl Server {
         assert!(status.success(), "{status}");
         begun.elapsed()
     }
-
-    pub fn query(&self, text: &str) -> Outcome {
-        post(
-            self.address,
-            "/query",
-            "application/sparql-query",
-            "",
-            text.as_bytes(),
-        )
-    }
 }
 
 /// Maximum wait for an answer. A later one counts as no answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sends a request and reads the whole answer.
-pub fn post(at: SocketAddr, path: &str, media: &str, more: &str, body: &[u8]) -> Outcome {
-    send(at, "POST", path, media, more, body)
-}
-
 pub fn send(
     at: SocketAddr,
     method: &str,
     path: &str,
-    media: &str,
-    more: &str,
+    headers: &[(&str, &str)],
     body: &[u8],
 ) -> Outcome {
     let begun = Instant::now();
     let mut said = Vec::new();
-    let _ = exchange(at, method, path, media, more, body, &mut said);
+    let mut exchange = || -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(at)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let headers = [headers, &[("connection", "close")][..]].concat();
+        http::send(&mut stream, method, path, &headers, body);
+        let mut piece = vec![0u8; 1 << 16];
+        loop {
+            match stream.read(&mut piece)? {
+                0 => return Ok(()),
+                n if said.len() < 1 << 16 => said.extend_from_slice(&piece[..n]),
+                _ => {}
+            }
+        }
+    };
+    let _ = exchange();
     let text = String::from_utf8_lossy(&said).into_owned();
     let status = text
         .split(' ')
@@ -137,34 +137,8 @@ pub fn send(
     }
 }
 
-fn exchange(
-    at: SocketAddr,
-    method: &str,
-    path: &str,
-    media: &str,
-    more: &str,
-    body: &[u8],
-    said: &mut Vec<u8>,
-) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(at)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: {at}\r\nContent-Type: {media}\r\nContent-Length: {}\r\nConnection: close\r\n{more}\r\n",
-        body.len()
-    )?;
-    // The server may refuse the request before all of it was sent, so the error of sending is reported after reading.
-    let sent = stream.write_all(body);
-    let mut piece = vec![0u8; 1 << 16];
-    loop {
-        let n = match stream.read(&mut piece) {
-            Ok(0) => return sent,
-            Ok(n) => n,
-            Err(e) => return Err(e),
-        };
-        if said.len() < 1 << 16 {
-            said.extend_from_slice(&piece[..n]);
-        }
-    }
+/// Posts a query.
+pub fn query(at: SocketAddr, text: &str) -> Outcome {
+    let media = [("content-type", "application/sparql-query")];
+    send(at, "POST", "/query", &media, text.as_bytes())
 }

@@ -27,8 +27,8 @@ pub(crate) use segment::PagedSegment;
 use segment::{Addresses, SegmentVersion};
 pub use transfers::Transfers;
 
-use crate::backend::Mark;
-use crate::device::{CopyLane, Device};
+use crate::backend::{CopyLane, Mark};
+use crate::device::Device;
 use crate::resident::{alone, describe, locked};
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
@@ -341,7 +341,7 @@ impl Pager {
         if !came.is_empty() {
             // SAFETY: the pages are mapped, the slices lie in them, and no kernel has used them since they were mapped.
             let queued = unsafe { self.device.upload_all(&places, CopyLane::Aside) };
-            match queued.and_then(|()| self.device.mark_aside()) {
+            match queued.and_then(|()| self.device.mark_in(CopyLane::Aside)) {
                 Ok(mark) => {
                     let mut segments: Vec<u32> = came.iter().map(|b| b.segment).collect();
                     segments.dedup();

@@ -1,8 +1,8 @@
 //! The shim's implementation of [`Backend`].
 
-use super::work::{DeviceWork, ShimQueue};
+use super::work::DeviceWork;
 use super::{Shim, layout};
-use crate::backend::{Backend, Kernel, Mark};
+use crate::backend::{Backend, CopyLane, Kernel, Mark};
 use jindou_model::{Error, Resource, Result};
 use std::ptr::NonNull;
 
@@ -122,18 +122,15 @@ unsafe impl Backend for Shim {
         }
     }
 
-    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+    unsafe fn upload(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        lane: CopyLane,
+    ) -> Result<()> {
         self.state().uploads(bytes);
-        self.queue(DeviceWork::Upload { to, from, bytes })
-    }
-
-    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.state().uploads(bytes);
-        self.queue_in(ShimQueue::Aside, DeviceWork::Upload { to, from, bytes })
-    }
-
-    fn mark_aside(&self) -> Result<Mark> {
-        Ok(self.marked(ShimQueue::Aside))
+        self.queue_in(lane, DeviceWork::Upload { to, from, bytes })
     }
 
     fn after(&self, mark: &Mark) -> Result<()> {
@@ -195,8 +192,8 @@ unsafe impl Backend for Shim {
         })
     }
 
-    fn mark(&self) -> Result<Mark> {
-        Ok(self.marked(ShimQueue::Ordered))
+    fn mark_in(&self, lane: CopyLane) -> Result<Mark> {
+        Ok(self.marked(lane))
     }
 
     fn reached(&self, mark: &Mark) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! Queued work of the shim, which is executed at once, or as late as a GPU might execute it.
 
-use crate::backend::Kernel;
+use crate::backend::{CopyLane, Kernel};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
@@ -44,22 +44,15 @@ pub(super) enum DeviceWork {
 // SAFETY: only one thread at a time uses the pointers.
 unsafe impl Send for DeviceWork {}
 
-/// A queue of the device.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ShimQueue {
-    Ordered,
-    Aside,
-}
-
 /// The bit of a marker that says that it belongs to the second queue. The other bits are a position in the queue.
 const ASIDE: u64 = 1 << 63;
 
 /// The queue that a marker belongs to.
-pub(super) fn lane_of(moment: u64) -> ShimQueue {
+pub(super) fn lane_of(moment: u64) -> CopyLane {
     if moment & ASIDE == 0 {
-        ShimQueue::Ordered
+        CopyLane::Ordered
     } else {
-        ShimQueue::Aside
+        CopyLane::Aside
     }
 }
 
@@ -83,18 +76,18 @@ pub(super) struct Delayed {
 }
 
 impl Delayed {
-    pub fn push(&mut self, lane: ShimQueue, work: DeviceWork, now: f64) {
+    pub fn push(&mut self, lane: CopyLane, work: DeviceWork, now: f64) {
         let queue = &mut self.queues[lane as usize];
         queue.waiting.push_back((work, now));
         queue.queued += 1;
     }
 
     /// The marker after everything that was queued so far in a queue.
-    pub fn now(&self, lane: ShimQueue) -> u64 {
+    pub fn now(&self, lane: CopyLane) -> u64 {
         let at = self.queues[lane as usize].queued;
         match lane {
-            ShimQueue::Ordered => at,
-            ShimQueue::Aside => at | ASIDE,
+            CopyLane::Ordered => at,
+            CopyLane::Aside => at | ASIDE,
         }
     }
 
@@ -165,24 +158,24 @@ pub(super) struct DeviceClock {
 }
 
 impl DeviceClock {
-    fn take(&mut self, lane: ShimQueue, queued: f64, seconds: f64) -> (f64, f64) {
+    fn take(&mut self, lane: CopyLane, queued: f64, seconds: f64) -> (f64, f64) {
         let free = &mut self.free[lane as usize];
         let from = free.max(queued);
         *free = from + seconds;
         (from, *free)
     }
 
-    pub fn copied(&mut self, lane: ShimQueue, queued: f64, bytes: usize, speeds: Speeds) {
+    pub fn copied(&mut self, lane: CopyLane, queued: f64, bytes: usize, speeds: Speeds) {
         let span = self.take(lane, queued, START + bytes as f64 / speeds.link);
         self.copies.push(span);
-        if lane == ShimQueue::Aside {
+        if lane == CopyLane::Aside {
             self.aside.push(span.1);
         }
     }
 
     pub fn ran(&mut self, queued: f64, bytes: u64, speeds: Speeds) {
         let span = self.take(
-            ShimQueue::Ordered,
+            CopyLane::Ordered,
             queued,
             START + bytes as f64 / speeds.memory,
         );
@@ -192,14 +185,14 @@ impl DeviceClock {
     /// Delays the first queue until this marker of the second queue.
     pub fn after(&mut self, moment: u64) {
         let at = self.at(moment);
-        let free = &mut self.free[ShimQueue::Ordered as usize];
+        let free = &mut self.free[CopyLane::Ordered as usize];
         *free = free.max(at);
     }
 
     fn at(&self, moment: u64) -> f64 {
         match lane_of(moment) {
-            ShimQueue::Ordered => self.free[ShimQueue::Ordered as usize],
-            ShimQueue::Aside => match (moment & !ASIDE) as usize {
+            CopyLane::Ordered => self.free[CopyLane::Ordered as usize],
+            CopyLane::Aside => match (moment & !ASIDE) as usize {
                 0 => 0.0,
                 n => self.aside.get(n - 1).copied().unwrap_or(0.0),
             },

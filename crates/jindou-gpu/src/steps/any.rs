@@ -1,26 +1,14 @@
 //! Execution of steps whose predicate is in a column: each row reads the segment of its own predicate.
 
-use super::MeasuredExpansion;
+use super::{MeasuredExpansion, list_bytes, search_bytes};
 use crate::backend::Kernel;
 use crate::compile::DeviceStep;
 use crate::counts::TotalUse;
 use crate::index::Catalog;
 use crate::params;
-use crate::resident::ResidentSegment;
 use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
 use jindou_plan::{Operand, Slot};
-
-/// Mean number of bytes that reading the bounds of a list takes.
-fn offset_bytes(s: &ResidentSegment) -> f64 {
-    if s.params.offsets == 0 { 0.0 } else { 8.0 }
-}
-
-/// Mean number of bytes that a binary search in a list takes.
-fn search_bytes(s: &ResidentSegment) -> f64 {
-    let degree = f64::from(s.params.edges) / f64::from(s.params.key_count.max(1));
-    4.0 * (degree.max(1.0).log2().ceil() + 1.0)
-}
 
 impl ProgramRun<'_, '_, '_> {
     pub(crate) fn check_any(
@@ -32,9 +20,7 @@ impl ProgramRun<'_, '_, '_> {
         other: Operand,
         catalog: &Catalog,
     ) -> Result<DeviceTable, StepStop> {
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = 4.0 * slots.len() as f64;
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, None)?;
         let p = params::CheckAnyParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             catalog: catalog.params,
@@ -44,12 +30,11 @@ impl ProgramRun<'_, '_, '_> {
         };
         let operands = [p.anchor, p.predicate, p.other];
         let columns = operands.iter().filter(|o| o.column != 0).count();
-        let a_row = 4.0 * columns as f64
-            + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s) + search_bytes(s));
+        let a_row = 4.0 * columns as f64 + catalog.mean(|s| list_bytes(s) + search_bytes(s));
         // SAFETY: columns hold `rows` ids, outputs have room for as many; the catalog keeps its segments alive, and the
         // program keeps the catalog alive.
         unsafe { self.launch_over(Kernel::CheckAny, table, &p, (a_row, 0.0))? };
-        Ok(self.finish_compact(new, carried, carried)?)
+        Ok(self.finish_compact(new)?)
     }
 
     pub(crate) fn measure_any(
@@ -78,7 +63,7 @@ impl ProgramRun<'_, '_, '_> {
         };
         let columns = [p.anchor, p.predicate];
         let columns = columns.iter().filter(|o| o.column != 0).count();
-        let a_row = 4.0 * columns as f64 + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s));
+        let a_row = 4.0 * columns as f64 + catalog.mean(list_bytes);
         // SAFETY: all arrays have `rows` entries or one more; the program keeps the catalog and its segments alive.
         unsafe { self.launch_over(Kernel::MeasureAny, table, &p, (a_row, 12.0))? };
         self.queue.add_bytes(0.0, 12.0);

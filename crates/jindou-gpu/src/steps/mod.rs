@@ -19,6 +19,7 @@ use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
 use crate::counts::{RowCount, TotalUse};
 use crate::params;
+use crate::resident::ResidentSegment;
 use crate::run::{ProgramRun, StepStop};
 use crate::table::{DeviceTable, NewTable, TableColumn};
 use jindou_model::{Error, Resource, Result};
@@ -31,6 +32,17 @@ struct ScanWords {
     ticket: u64,
     state: u64,
     buffer: DeviceBuffer,
+}
+
+/// Mean number of bytes that finding a key and reading the bounds of its list takes.
+fn list_bytes(s: &ResidentSegment) -> f64 {
+    s.lookup_bytes() + if s.params.offsets == 0 { 0.0 } else { 8.0 }
+}
+
+/// Mean number of bytes that a binary search in a list takes.
+fn search_bytes(s: &ResidentSegment) -> f64 {
+    let degree = f64::from(s.params.edges) / f64::from(s.params.key_count.max(1));
+    4.0 * (degree.max(1.0).log2().ceil() + 1.0)
 }
 
 /// Mean number of bytes that clipping a list reads, assuming that half of the lists extend beyond either end of the
@@ -213,9 +225,21 @@ impl ProgramRun<'_, '_, '_> {
             })
     }
 
-    /// Completes a table of the rows that a filtering kernel kept. For each of them, the kernel read and wrote this
-    /// many more bytes.
-    fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<DeviceTable> {
+    /// Allocates the table of a step that filters rows: the columns that later steps read, and one for `to` if given.
+    fn kept_table(
+        &self,
+        step: &DeviceStep<'_>,
+        table: &DeviceTable,
+        to: Option<Slot>,
+    ) -> Result<NewTable, StepStop> {
+        let kept = table.kept(&step.keep).map(|c| c.slot);
+        self.new_table(kept.chain(to).collect(), u64::from(table.rows))
+    }
+
+    /// Completes a table of the rows that a filtering kernel kept. For each of them, the kernel also read and wrote
+    /// what the table has.
+    fn finish_compact(&mut self, new: NewTable) -> Result<DeviceTable> {
+        let bytes = 4.0 * new.slots.len() as f64;
         let next = if self.may_stay(new.room) {
             let (most, counter) = (new.room as u32, self.counter);
             new.finish_as(most, Some(counter))
@@ -223,12 +247,8 @@ impl ProgramRun<'_, '_, '_> {
             let kept = self.read_counter()?;
             new.finish(kept)
         };
-        self.add_row_bytes(&next, read, written);
+        self.add_row_bytes(&next, bytes, bytes);
         Ok(next)
-    }
-
-    fn kept_slots(table: &DeviceTable, keep: &[Slot]) -> Vec<Slot> {
-        table.kept(keep).map(|c| c.slot).collect()
     }
 
     pub(crate) fn restrict(
@@ -238,9 +258,7 @@ impl ProgramRun<'_, '_, '_> {
         slot: Slot,
         within: &DeviceWithin,
     ) -> Result<DeviceTable, StepStop> {
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = slots.len();
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, None)?;
         let p = params::RestrictParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             operand: table.operand(PlanOperand::Slot(slot))?,
@@ -248,7 +266,7 @@ impl ProgramRun<'_, '_, '_> {
         };
         // SAFETY: columns hold `rows` ids, outputs have room for as many; the buffers outlive the queued work.
         unsafe { self.launch_over(Kernel::Restrict, table, &p, (4.0, 0.0))? };
-        Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
+        Ok(self.finish_compact(new)?)
     }
 
     pub(crate) fn same(
@@ -259,9 +277,7 @@ impl ProgramRun<'_, '_, '_> {
         b: PlanOperand,
         negate: bool,
     ) -> Result<DeviceTable, StepStop> {
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = slots.len();
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, None)?;
         let p = params::SameParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             left: table.operand(a)?,
@@ -272,7 +288,7 @@ impl ProgramRun<'_, '_, '_> {
         let read = [p.left, p.right].iter().filter(|o| o.column != 0).count();
         // SAFETY: as in `restrict`.
         unsafe { self.launch_over(Kernel::Same, table, &p, (4.0 * read as f64, 0.0))? };
-        Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
+        Ok(self.finish_compact(new)?)
     }
 
     pub(crate) fn check(
@@ -282,9 +298,7 @@ impl ProgramRun<'_, '_, '_> {
         list: &DeviceList,
         other: PlanOperand,
     ) -> Result<DeviceTable, StepStop> {
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = slots.len();
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, None)?;
         let p = params::CheckParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
@@ -292,13 +306,10 @@ impl ProgramRun<'_, '_, '_> {
             other: table.operand(other)?,
         };
         let read = [p.anchor, p.other].iter().filter(|o| o.column != 0).count();
-        let degree = f64::from(p.segment.edges) / f64::from(p.segment.key_count.max(1));
-        let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
-        let search = 4.0 * (degree.max(1.0).log2().ceil() + 1.0);
-        let a_row = 4.0 * read as f64 + list.segment.lookup_bytes() + offsets + search;
+        let a_row = 4.0 * read as f64 + list_bytes(&list.segment) + search_bytes(&list.segment);
         // SAFETY: as in `restrict`; the segment is on the device.
         unsafe { self.launch_over(Kernel::Check, table, &p, (a_row, 0.0))? };
-        Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
+        Ok(self.finish_compact(new)?)
     }
 
     pub(crate) fn expand_one(
@@ -309,21 +320,18 @@ impl ProgramRun<'_, '_, '_> {
         list: &DeviceList,
         within: &DeviceWithin,
     ) -> Result<DeviceTable, StepStop> {
-        let mut slots = Self::kept_slots(table, &step.keep);
-        let carried = slots.len();
-        slots.push(to);
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, Some(to))?;
         let p = params::ExpandOneParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
             anchor: table.operand(list.anchor)?,
             within: within.params,
-            out: new.at(carried),
+            out: new.at(new.slots.len() - 1),
         };
         let a_row = 4.0 + list.segment.lookup_bytes();
         // SAFETY: as in `restrict`; the segment is on the device.
         unsafe { self.launch_over(Kernel::ExpandOne, table, &p, (a_row, 0.0))? };
-        Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
+        Ok(self.finish_compact(new)?)
     }
 
     /// Allocates the state of a prefix sum over `rows` rows (zeroed: a ticket, and a state per tile) and one array for
@@ -414,12 +422,7 @@ impl ProgramRun<'_, '_, '_> {
                 Some((start, length)) => (range.start, range.length) = (start, length),
                 None => {
                     (range.starts, range.lengths) = (arrays[1 + 2 * i], arrays[2 + 2 * i]);
-                    let offsets = if list.segment.params.offsets == 0 {
-                        0.0
-                    } else {
-                        8.0
-                    };
-                    a_row += 4.0 + list.segment.lookup_bytes() + offsets + clip_bytes(list);
+                    a_row += 4.0 + list_bytes(&list.segment) + clip_bytes(list);
                     written += 8.0;
                 }
             }
@@ -469,8 +472,7 @@ impl ProgramRun<'_, '_, '_> {
             count: table.count_at(),
         };
         let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
-        let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
-        let a_row = anchor + one.segment.lookup_bytes() + offsets;
+        let a_row = anchor + list_bytes(&one.segment);
         // SAFETY: all arrays have `rows` entries or one more; the segment is on the device.
         unsafe { self.launch_over(Kernel::Measure, table, &p, (a_row, 8.0))? };
         self.queue.add_bytes(0.0, 12.0);

@@ -60,9 +60,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         slot: Slot,
         ranks: &DeviceRanks,
     ) -> Result<DeviceTable, StepStop> {
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = 4.0 * slots.len() as f64;
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, None)?;
         let p = params::CompareParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             operand: table.operand(Operand::Slot(slot))?,
@@ -70,7 +68,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         };
         // SAFETY: columns hold `rows` ids, outputs have room for as many; the program keeps the ranks alive.
         unsafe { self.launch_over(Kernel::Compare, table, &p, (8.0, 0.0))? };
-        Ok(self.finish_compact(new, carried, carried)?)
+        Ok(self.finish_compact(new)?)
     }
 
     /// Keeps rows whose id occurred in no earlier row.
@@ -81,9 +79,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         slot: Slot,
         set: usize,
     ) -> Result<DeviceTable, StepStop> {
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = 4.0 * slots.len() as f64;
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, None)?;
         let bits = match self.sets.get(set) {
             Some((_, bits)) => *bits,
             None => return Err(Error::Internal("a DISTINCT without its set".into()).into()),
@@ -95,7 +91,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         };
         // SAFETY: as in `compare`; the bitmap has a bit for each id, and lives as long as the run.
         unsafe { self.launch_over(Kernel::Distinct, table, &p, (8.0, 0.0))? };
-        Ok(self.finish_compact(new, carried, carried)?)
+        Ok(self.finish_compact(new)?)
     }
 
     /// Executes the inner steps of an `Apply` over the table's rows, numbered. Then continues with the outer rows that

@@ -201,9 +201,7 @@ impl ProgramRun<'_, '_, '_> {
         table: &DeviceTable,
         path: &DevicePath,
     ) -> Result<DeviceTable, StepStop> {
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = 4.0 * slots.len() as f64;
-        let new = self.new_table(slots, u64::from(table.rows))?;
+        let new = self.kept_table(step, table, None)?;
         let Some((_, bits)) = self.sets.get(path.set) else {
             return Err(Error::Internal("a path without its set".into()).into());
         };
@@ -223,7 +221,7 @@ impl ProgramRun<'_, '_, '_> {
             self.queue
                 .launch(Kernel::Test, u64::from(table.rows), &p, bytes, 0.0)?
         };
-        Ok(self.finish_compact(new, carried, carried)?)
+        Ok(self.finish_compact(new)?)
     }
 }
 

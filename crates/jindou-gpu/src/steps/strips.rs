@@ -32,8 +32,8 @@ impl ProgramRun<'_, '_, '_> {
         mut m: MeasuredExpansion,
         within: params::Within,
     ) -> Result<()> {
-        let mut slots = Self::kept_slots(&table, &step.keep);
-        slots.push(to);
+        let kept = table.kept(&step.keep).map(|c| c.slot);
+        let slots: Vec<Slot> = kept.chain([to]).collect();
         if let Some(total) = m.count {
             // The total is only on the device, so all outputs are produced at once. The bound on them fits in memory.
             let units = u64::from(table.rows) + m.total;

@@ -62,9 +62,7 @@ impl ProgramRun<'_, '_, '_> {
         let all = rows as f64;
         let state = state.state.at();
         let keys = self.memory.alloc(rows * 4)?.ok_or(StepStop::TooLarge)?;
-        let slots = Self::kept_slots(table, &step.keep);
-        let carried = 4.0 * slots.len() as f64;
-        let new = self.new_table(slots, rows)?;
+        let new = self.kept_table(step, table, None)?;
         let p = params::SortKeysParams {
             ranks: top.ranks.params(),
             operand: table.operand(Operand::Slot(top.slot))?,
@@ -112,6 +110,6 @@ impl ProgramRun<'_, '_, '_> {
             self.queue
                 .launch(Kernel::SortKeep, rows, &p, 4.0 * all, 0.0)?
         };
-        Ok(self.finish_compact(new, carried, carried)?)
+        Ok(self.finish_compact(new)?)
     }
 }

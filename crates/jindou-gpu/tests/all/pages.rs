@@ -418,8 +418,7 @@ fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
 /// `UNIVERSITIES` sets the scale.
 #[test]
 fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
-    let universities = number("UNIVERSITIES").unwrap_or(2);
+    let universities = jindou_testing::from_environment("UNIVERSITIES", 2) as u32;
     let (_folder, snapshot) = stored(&Lubm::new(universities, 0));
     let all = entire(&snapshot);
     println!(

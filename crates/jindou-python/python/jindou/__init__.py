@@ -75,6 +75,12 @@ __all__ = [
 ]
 
 
+# The names of DuckDB and polars for the same methods.
+for _answer in (Solutions, Triples):
+    for _other, _method in [("df", "pandas"), ("pl", "polars"), ("to_arrow", "arrow"), ("to_pandas", "pandas")]:
+        setattr(_answer, _other, getattr(_answer, _method))
+
+
 def load_ipython_extension(shell):
     """`%load_ext jindou`: the notebook magic `%%sparql`."""
     from .magic import register

@@ -56,10 +56,7 @@ fn write(path: &Path, labels: usize) -> std::io::Result<()> {
 #[test]
 #[ignore = "a measurement"]
 fn measure() {
-    let labels = std::env::var("LABELS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(100_000);
+    let labels = jindou_testing::from_environment("LABELS", 100_000) as usize;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("labels.nt");
     write(&file, labels).unwrap();

@@ -2,7 +2,7 @@
 //! its own, and notes that say which groups of the shared log the store contains.
 
 use super::application::LogFolder;
-use super::notes::{Notes, random, sync};
+use super::notes::{Notes, sync};
 use crate::update::{VerificationHandle, Verify, durable};
 use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, StoreLock};
@@ -167,7 +167,10 @@ impl LogFolder for Folder {
     /// [`Error::Io`].
     fn empty(&self, log: Option<u64>) -> Result<Snapshot> {
         let Some(log) = log else {
-            return Ok(Snapshot::of_base(Base::empty(random(), false)?));
+            return Ok(Snapshot::of_base(Base::empty(
+                super::random() as u64,
+                false,
+            )?));
         };
         let place = BaseLocation::find(&self.dir)?.next();
         let folder = place.folder();

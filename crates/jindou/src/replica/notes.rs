@@ -80,7 +80,7 @@ impl Notes {
         {
             return Ok(log);
         }
-        let log = random();
+        let log = super::random() as u64;
         write_durably(&path, format!("{log:016x}\n").as_bytes())?;
         Ok(log)
     }
@@ -191,9 +191,4 @@ impl Notes {
             }
         }
     }
-}
-
-pub(super) fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::time::SystemTime::now())
 }

@@ -43,7 +43,7 @@ enum Kind {
     Quads {
         replaced: Option<GraphName>,
         watched: Option<GraphName>,
-        prefixes: Vec<PrefixOf>,
+        prefixes: Vec<PrefixChange>,
     },
     Clear(GraphName),
     SetPrefix(String, String),
@@ -59,35 +59,12 @@ enum Kind {
 }
 
 #[derive(Serialize, Deserialize)]
-enum PrefixOf {
-    Declare(String, String),
-    Set(String, String),
-    Remove(String),
-}
-
-#[derive(Serialize, Deserialize)]
 struct Header {
     kind: Kind,
     asked: SentOptions,
     /// Names the graph whose revision the answer must report. A condition that always holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     watched: Option<Condition>,
-}
-
-fn prefix_of(change: &PrefixChange) -> PrefixOf {
-    match change {
-        PrefixChange::Declare(name, iri) => PrefixOf::Declare(name.to_string(), iri.to_string()),
-        PrefixChange::Set(name, iri) => PrefixOf::Set(name.to_string(), iri.to_string()),
-        PrefixChange::Remove(name) => PrefixOf::Remove(name.to_string()),
-    }
-}
-
-fn change_of(prefix: PrefixOf) -> PrefixChange {
-    match prefix {
-        PrefixOf::Declare(name, iri) => PrefixChange::Declare(name.into(), iri.into()),
-        PrefixOf::Set(name, iri) => PrefixChange::Set(name.into(), iri.into()),
-        PrefixOf::Remove(name) => PrefixChange::Remove(name.into()),
-    }
 }
 
 impl SentOptions {
@@ -174,7 +151,7 @@ pub(crate) fn write(change: &SentChange<'_>, asked: &SentOptions) -> Result<Vec<
             Kind::Quads {
                 replaced: quads.replaced.clone(),
                 watched: quads.reported_graph.clone(),
-                prefixes: quads.prefixes.iter().map(prefix_of).collect(),
+                prefixes: quads.prefixes.clone(),
             }
         }
         SentChange::Change(Change::Clear(graph)) => Kind::Clear(graph.clone()),
@@ -260,7 +237,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(SentChange<'_>, SentOptions)> {
             changes: Cow::Owned(Changes::read(payload).ok_or_else(damaged)?),
             replaced,
             reported_graph: watched,
-            prefixes: prefixes.into_iter().map(change_of).collect(),
+            prefixes,
             charge: None,
         }),
         Kind::Clear(graph) => Change::Clear(graph),

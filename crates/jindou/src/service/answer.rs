@@ -1,11 +1,9 @@
 //! SPARQL Query Results in XML, read row by row as they arrive, with the parser [`jindou_parse::xml`]. A truncated
 //! answer is an error. A literal is all text between its tags, including CDATA and without comments.
 
-use super::labels;
+use super::terms::{self, MOST_TRIPLES, TermFault, TermResult, wrong};
 use super::wide::{MOST_VARIABLES, WideAnswer};
-use jindou_model::term;
 use jindou_parse::xml::{Event, Reader, ReaderOptions, Start};
-use oxrdf::{Literal, NamedNodeRef};
 use std::collections::HashMap;
 use std::io::Read;
 use thiserror::Error;
@@ -14,8 +12,6 @@ use thiserror::Error;
 const MARKUP: usize = 1 << 20;
 /// Largest number of attributes of a tag.
 const ATTRIBUTES: usize = 1000;
-/// Deepest nesting of triple terms.
-const DEEPEST: usize = 64;
 /// XML namespace of the attribute for a literal's base direction.
 const ITS: &str = "http://www.w3.org/2005/11/its";
 
@@ -38,6 +34,15 @@ pub enum AnswerError {
     /// The answer has too many variables or cells, is truncated, or is nested too deeply.
     #[error("its answer {0}")]
     Wide(WideAnswer),
+}
+
+impl From<TermFault> for AnswerError {
+    fn from(fault: TermFault) -> Self {
+        match fault {
+            TermFault::Wrong(message) => Self::Json(message),
+            TermFault::Wide(wide) => Self::Wide(wide),
+        }
+    }
 }
 
 type Result<T> = std::result::Result<T, AnswerError>;
@@ -90,15 +95,6 @@ enum ResultsElement {
     Part(usize),
     /// An element that is ignored, including its content.
     Other,
-}
-
-/// Effect of one event of the XML parser.
-enum ReadStep {
-    Nothing,
-    /// A row has ended.
-    Row,
-    Wrong(String),
-    Wide(WideAnswer),
 }
 
 impl<'r> XmlAnswer<'r> {
@@ -177,14 +173,12 @@ impl<'r> XmlAnswer<'r> {
                     }
                 };
             }
-            _ => ReadStep::Nothing,
+            _ => Ok(false),
         };
-        match step {
-            ReadStep::Nothing => Ok(Some(false)),
-            ReadStep::Row => Ok(Some(true)),
-            ReadStep::Wrong(message) => Err(self.wrong(&message)),
-            ReadStep::Wide(wide) => Err(AnswerError::Wide(wide)),
-        }
+        step.map(Some).map_err(|fault| match fault {
+            TermFault::Wrong(message) => self.wrong(&message),
+            TermFault::Wide(wide) => AnswerError::Wide(wide),
+        })
     }
 
     #[cold]
@@ -193,8 +187,9 @@ impl<'r> XmlAnswer<'r> {
     }
 }
 
+/// The methods for events return true if a row has ended.
 impl ReaderState {
-    fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> ReadStep {
+    fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> TermResult<bool> {
         let name = start.name().local;
         let inner = match (self.open.last(), name) {
             (None, "sparql") => ResultsElement::Sparql,
@@ -220,7 +215,7 @@ impl ReaderState {
                     return wrong("a variable has no name, expected `name=\"…\"`");
                 };
                 if self.variables.len() >= MOST_VARIABLES {
-                    return ReadStep::Wide(WideAnswer::Variables);
+                    return Err(TermFault::Wide(WideAnswer::Variables));
                 }
                 self.variables.push(name.to_owned());
                 ResultsElement::Variable
@@ -255,14 +250,12 @@ impl ReaderState {
                     "uri" => ResultsElement::Uri,
                     "bnode" => ResultsElement::Blank,
                     "literal" => {
-                        if let Err(message) = self.literal_attributes(start) {
-                            return wrong(message);
-                        }
+                        self.literal_attributes(start)?;
                         ResultsElement::Literal
                     }
                     _ => {
-                        if self.triples.len() >= DEEPEST {
-                            return ReadStep::Wide(WideAnswer::Depth);
+                        if self.triples.len() >= MOST_TRIPLES {
+                            return Err(TermFault::Wide(WideAnswer::Depth));
                         }
                         self.triples.push([None, None, None]);
                         ResultsElement::Triple
@@ -286,52 +279,23 @@ impl ReaderState {
             self.text.clear();
         }
         self.open.push(inner);
-        ReadStep::Nothing
+        Ok(false)
     }
 
-    fn literal_attributes(&mut self, start: &Start<'_>) -> std::result::Result<(), String> {
-        let ReaderState {
-            language, datatype, ..
-        } = self;
-        language.clear();
-        datatype.clear();
-        if let Some(tag) = attribute(start, jindou_parse::xml::XML, "lang")
-            && !tag.is_empty()
-        {
-            if Literal::new_language_tagged_literal("", tag).is_err() {
-                return Err(format!(
-                    "`{}` is not a valid language tag, expected one such as en",
-                    shortened(tag)
-                ));
-            }
-            language.push_str(tag);
-            match attribute(start, ITS, "dir") {
-                None => {}
-                Some(direction @ ("ltr" | "rtl")) => {
-                    language.push_str("--");
-                    language.push_str(direction);
-                }
-                Some(_) => {
-                    return Err(
-                        "a base direction is neither `ltr` nor `rtl`, expected one of them".into(),
-                    );
-                }
-            }
-        } else if let Some(iri) = attribute(start, "", "datatype")
-            && !iri.is_empty()
-        {
-            if NamedNodeRef::new(iri).is_err() {
-                return Err(format!(
-                    "`{}` is not a valid IRI of a datatype, expected an absolute one",
-                    shortened(iri)
-                ));
-            }
-            datatype.push_str(iri);
+    fn literal_attributes(&mut self, start: &Start<'_>) -> TermResult<()> {
+        self.language.clear();
+        self.datatype.clear();
+        let given = |namespace, name| attribute(start, namespace, name).filter(|v| !v.is_empty());
+        if let Some(tag) = given(jindou_parse::xml::XML, "lang") {
+            self.language = terms::language(tag, attribute(start, ITS, "dir"))?;
+        } else if let Some(iri) = given("", "datatype") {
+            terms::check_datatype(iri)?;
+            self.datatype.push_str(iri);
         }
         Ok(())
     }
 
-    fn text(&mut self, text: &str) -> ReadStep {
+    fn text(&mut self, text: &str) -> TermResult<bool> {
         match self.open.last() {
             Some(
                 ResultsElement::Uri
@@ -340,54 +304,32 @@ impl ReaderState {
                 | ResultsElement::Boolean,
             ) => {
                 self.text.push_str(text);
-                ReadStep::Nothing
+                Ok(false)
             }
-            Some(ResultsElement::Other) => ReadStep::Nothing,
-            _ if text.trim_ascii().is_empty() => ReadStep::Nothing,
+            Some(ResultsElement::Other) => Ok(false),
+            _ if text.trim_ascii().is_empty() => Ok(false),
             _ => wrong("text between elements, expected only white space"),
         }
     }
 
-    fn end(&mut self) -> ReadStep {
+    fn end(&mut self) -> TermResult<bool> {
         let Some(element) = self.open.pop() else {
-            return ReadStep::Nothing;
+            return Ok(false);
         };
-        let mut bytes = Vec::new();
         match element {
-            ResultsElement::Uri => {
-                let iri = self.text.trim_ascii();
-                if let Err(e) = NamedNodeRef::new(iri) {
-                    return wrong(format!(
-                        "`{}` is not a valid IRI ({e}), expected an absolute one",
-                        shortened(iri)
-                    ));
-                }
-                term::push_iri(iri, &mut bytes);
-                self.term = Some(bytes);
-            }
+            ResultsElement::Uri => self.term = Some(terms::iri(self.text.trim_ascii())?),
             ResultsElement::Blank => {
-                let label = labels::allowed(self.text.trim_ascii());
-                if label.is_empty() {
-                    return wrong("a blank node has no label, expected one");
-                }
-                bytes.extend_from_slice(b"_:");
-                bytes.extend_from_slice(self.own.as_bytes());
-                bytes.extend_from_slice(label.as_bytes());
-                self.term = Some(bytes);
+                self.term = Some(terms::blank(self.text.trim_ascii(), &self.own)?);
             }
             ResultsElement::Literal => {
-                match (self.language.as_str(), self.datatype.as_str()) {
-                    ("", "") => {
-                        bytes.push(term::STRING);
-                        bytes.extend_from_slice(self.text.as_bytes());
-                    }
-                    ("", datatype) => term::push_typed(&self.text, datatype, &mut bytes),
-                    (language, _) => term::push_lang(&self.text, language, &mut bytes),
-                }
+                let bytes = terms::literal(&self.text, &self.language, &self.datatype);
                 self.term = Some(bytes);
             }
-            ResultsElement::Part(part) => return self.end_part(part),
-            ResultsElement::Triple => return self.end_triple(),
+            ResultsElement::Part(part) => self.end_part(part)?,
+            ResultsElement::Triple => {
+                let parts = self.triples.pop().unwrap_or_default();
+                self.term = Some(terms::triple(parts)?);
+            }
             ResultsElement::Binding => {
                 let Some(term) = self.term.take() else {
                     return wrong("a binding has no term, expected one");
@@ -408,70 +350,33 @@ impl ReaderState {
                 };
             }
             ResultsElement::Sparql => self.has_results |= self.boolean.is_some(),
-            ResultsElement::Result => return ReadStep::Row,
+            ResultsElement::Result => return Ok(true),
             ResultsElement::Head
             | ResultsElement::Variable
             | ResultsElement::Results
             | ResultsElement::Other => {}
         }
-        ReadStep::Nothing
+        Ok(false)
     }
 
     /// Ends the subject (`part` is 0), predicate (1) or object (2) of a triple term.
-    fn end_part(&mut self, part: usize) -> ReadStep {
+    fn end_part(&mut self, part: usize) -> TermResult<()> {
         let Some(term) = self.term.take() else {
             return wrong("a part of a triple has no term, expected one");
         };
-        let may_be = match part {
-            0 => matches!(term.first(), Some(&(term::IRI | term::BLANK))),
-            1 => term.first() == Some(&term::IRI),
-            _ => true,
-        };
-        if !may_be {
-            return wrong(
-                "a triple's subject must be an IRI or a blank node, and its predicate an IRI",
-            );
-        }
+        terms::check_part(part, &term)?;
         let slot = self.triples.last_mut().and_then(|t| t.get_mut(part));
         if slot.is_some_and(|slot| slot.replace(term).is_some()) {
             return wrong("a part of a triple is given twice, expected it once");
         }
-        ReadStep::Nothing
+        Ok(())
     }
-
-    /// Builds a triple term from the components that have been read.
-    fn end_triple(&mut self) -> ReadStep {
-        let Some([Some(s), Some(p), Some(o)]) = self.triples.pop() else {
-            return wrong("a part of a triple is missing, expected subject, predicate and object");
-        };
-        let mut bytes = vec![term::TRIPLE];
-        for part in [s, p, o] {
-            let Ok(length) = u32::try_from(part.len()) else {
-                return ReadStep::Wide(WideAnswer::Depth);
-            };
-            bytes.extend_from_slice(&length.to_le_bytes());
-            bytes.extend_from_slice(&part);
-        }
-        self.term = Some(bytes);
-        ReadStep::Nothing
-    }
-}
-
-fn wrong(message: impl Into<String>) -> ReadStep {
-    ReadStep::Wrong(message.into())
 }
 
 fn attribute<'a>(start: &Start<'a>, namespace: &str, local: &str) -> Option<&'a str> {
     let mut all = start.attributes();
     all.find(|a| a.name.local == local && a.name.namespace == namespace)
         .map(|a| a.value)
-}
-
-fn shortened(text: &str) -> String {
-    text.chars()
-        .take(100)
-        .map(|c| if c.is_control() { '\u{FFFD}' } else { c })
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,18 +3,14 @@
 //! and labels of blank nodes that SPARQL does not allow.
 
 use super::answer::AnswerError;
-use super::labels;
+use super::terms::{self, MOST_TRIPLES, shortened};
 use super::wide::{MOST_VARIABLES, WideAnswer};
-use jindou_model::term;
 use json_event_parser::{JsonEvent, JsonParseError, ReaderJsonParser};
-use oxrdf::{Literal, NamedNodeRef};
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
 /// Deepest nesting of values that are ignored.
 const DEEPEST: usize = 512;
-/// Deepest nesting of triple terms.
-const MOST_TRIPLES: usize = 64;
 
 type Result<T> = std::result::Result<T, AnswerError>;
 /// Canonical bytes of a row's terms, each with the number of its variable.
@@ -416,106 +412,35 @@ impl<R: Read> JsonAnswer<R> {
 impl Description {
     /// Canonical bytes of the term.
     fn bytes(self, own: &str) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
         if self.kind == "triple" {
-            return self.triple();
+            return Ok(terms::triple(self.parts)?);
         }
         let text = self
             .text
             .as_deref()
             .ok_or_else(|| wrong("a term has no `value`, expected a string"))?;
         match self.kind.as_str() {
-            "uri" => {
-                NamedNodeRef::new(text).map_err(|e| {
-                    wrong(format!(
-                        "`{}` is not a valid IRI ({e}), expected an absolute one",
-                        shortened(text)
-                    ))
-                })?;
-                term::push_iri(text, &mut bytes);
-            }
-            "bnode" => {
-                let label = labels::allowed(text);
-                if label.is_empty() {
-                    return Err(wrong("a blank node has no label, expected one"));
-                }
-                bytes.extend_from_slice(b"_:");
-                bytes.extend_from_slice(own.as_bytes());
-                bytes.extend_from_slice(label.as_bytes());
-            }
-            "literal" | "typed-literal" => self.literal(text, &mut bytes)?,
-            other => {
-                return Err(wrong(format!(
-                    "a term has the type `{}`, expected uri, bnode, literal or triple",
-                    shortened(other)
-                )));
-            }
+            "uri" => Ok(terms::iri(text)?),
+            "bnode" => Ok(terms::blank(text, own)?),
+            "literal" | "typed-literal" => self.literal(text),
+            other => Err(wrong(format!(
+                "a term has the type `{}`, expected uri, bnode, literal or triple",
+                shortened(other)
+            ))),
         }
-        Ok(bytes)
     }
 
-    fn literal(&self, text: &str, bytes: &mut Vec<u8>) -> Result<()> {
-        let language = self.language.as_str();
-        if language.is_empty() {
-            if self.datatype.is_empty() {
-                term::push_typed(text, oxrdf::vocab::xsd::STRING.as_str(), bytes);
-                return Ok(());
+    fn literal(&self, text: &str) -> Result<Vec<u8>> {
+        if self.language.is_empty() {
+            if !self.datatype.is_empty() {
+                terms::check_datatype(&self.datatype)?;
             }
-            if NamedNodeRef::new(&self.datatype).is_err() {
-                return Err(wrong(format!(
-                    "`{}` is not a valid IRI of a datatype, expected an absolute one",
-                    shortened(&self.datatype)
-                )));
-            }
-            term::push_typed(text, &self.datatype, bytes);
-            return Ok(());
+            return Ok(terms::literal(text, "", &self.datatype));
         }
-        if Literal::new_language_tagged_literal("", language).is_err() {
-            return Err(wrong(format!(
-                "`{}` is not a valid language tag, expected one such as en",
-                shortened(language)
-            )));
-        }
-        match self.direction.as_str() {
-            "" => term::push_lang(text, language, bytes),
-            "ltr" | "rtl" => {
-                term::push_lang(text, &format!("{language}--{}", self.direction), bytes);
-            }
-            _ => {
-                return Err(wrong(
-                    "a base direction is neither `ltr` nor `rtl`, expected one of them",
-                ));
-            }
-        }
-        Ok(())
+        let direction = Some(self.direction.as_str()).filter(|d| !d.is_empty());
+        let language = terms::language(&self.language, direction)?;
+        Ok(terms::literal(text, &language, ""))
     }
-
-    fn triple(self) -> Result<Vec<u8>> {
-        let [Some(s), Some(p), Some(o)] = self.parts else {
-            return Err(wrong(
-                "a part of a triple is missing, expected subject, predicate and object",
-            ));
-        };
-        let is_node = matches!(s.first(), Some(&(term::IRI | term::BLANK)));
-        if !is_node || p.first() != Some(&term::IRI) {
-            return Err(wrong(
-                "a triple's subject must be an IRI or a blank node, and its predicate an IRI",
-            ));
-        }
-        let mut bytes = vec![term::TRIPLE];
-        for part in [s, p, o] {
-            let length = u32::try_from(part.len());
-            let length = length.map_err(|_| AnswerError::Wide(WideAnswer::Depth))?;
-            bytes.extend_from_slice(&length.to_le_bytes());
-            bytes.extend_from_slice(&part);
-        }
-        Ok(bytes)
-    }
-}
-
-fn shortened(text: &str) -> String {
-    let text = jindou_model::diagnostic::shortened(text, 100);
-    text.replace(char::is_control, "\u{FFFD}")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod document;
 mod json;
 mod labels;
 mod rows;
+mod terms;
 mod tls;
 mod wide;
 

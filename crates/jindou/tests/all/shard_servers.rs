@@ -13,7 +13,7 @@ use jindou_cluster::servers::Members;
 use jindou_cluster::shards::ShardRequest;
 use jindou_model::Direction;
 use jindou_store::shard::{Cluster, open_shards, shard_folder};
-use jindou_testing::{Rng, Stopwatch, copy_folder};
+use jindou_testing::{Rng, Stopwatch, copy_folder, from_environment};
 use oxrdf::Quad;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -651,10 +651,7 @@ fn random_updates_and_queries_of_servers_agree_with_a_set_of_quads() {
 #[test]
 #[ignore = "long: some 10 minutes"]
 fn many_random_updates_and_queries_of_servers() {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let first: u64 = seed.unwrap_or(1000);
+    let first = from_environment("JINDOU_SEED", 1000);
     for seed in first..first + 20 {
         random_servers(seed, 400);
     }

@@ -10,7 +10,7 @@ mod seeds;
 
 use check::{End, MEMORY, TIME, check, ground};
 use jindou::ResultFormat;
-use jindou_testing::{Counting, Mutator, Rng, counted, process_time};
+use jindou_testing::{Counting, Mutator, Rng, counted, from_environment, process_time};
 use oxrdfio::RdfFormat;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,13 +27,6 @@ static PANICS: AtomicU64 = AtomicU64::new(0);
 /// and operators check the clock only from time to time.
 const MORE_TIME: Duration = Duration::from_secs(3);
 const MORE_MEMORY: usize = 192 << 20;
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().map_or(otherwise, |v| {
-        v.parse()
-            .unwrap_or_else(|_| panic!("{name}={v} is not a number"))
-    })
-}
 
 const FORMATS: [ResultFormat; 9] = [
     ResultFormat::Json,
@@ -184,8 +177,8 @@ fn texts_that_went_wrong_once() {
 #[ignore = "as long as JINDOU_SECONDS says; see docs/testing.md"]
 fn texts_for_an_hour() {
     fuzz(
-        number("JINDOU_SECONDS", 60),
-        number("JINDOU_SEED", 1),
+        from_environment("JINDOU_SECONDS", 60),
+        from_environment("JINDOU_SEED", 1),
         u64::MAX,
     );
 }

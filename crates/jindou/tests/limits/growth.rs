@@ -5,6 +5,7 @@ mod chains;
 
 use jindou::testing::Store;
 use jindou::{CancelToken, Error, MemoryBudget, QueryOptions, ResultFormat, ResultWriter};
+use jindou_testing::attack::Recipe;
 use jindou_testing::{counted, process_time, turn};
 use std::fmt::Write as _;
 use std::io;
@@ -26,28 +27,12 @@ fn store() -> Store {
     Store::of_trig(&text)
 }
 
-/// Returns a query: the template with each of its parts `«unit¦between¦d»` replaced by `n / d` copies of the unit,
-/// separated by `between`. What follows the unit may be missing. In a copy, `#` stands for the copy's number, and `##`
-/// for the next one.
+/// A query: the recipe `template`, in which `N` stands for the number `n` of repetitions, and `N/2` for half of it.
 fn repeated(template: &str, n: usize) -> String {
-    let mut parts = template.split(['«', '»']);
-    let mut text = PREFIX.to_owned() + parts.next().unwrap_or_default();
-    while let (Some(part), Some(then)) = (parts.next(), parts.next()) {
-        let mut fields = part.split('¦');
-        let unit = fields.next().unwrap_or_default();
-        let between = fields.next().unwrap_or_default();
-        let copies = n / fields.next().map_or(1, |d| d.parse::<usize>().unwrap());
-        for i in 0..copies {
-            if i > 0 {
-                text += between;
-            }
-            text += &unit
-                .replace("##", &(i + 1).to_string())
-                .replace('#', &i.to_string());
-        }
-        text += then;
-    }
-    text
+    let recipe = template.replace("⟪N/2", &format!("⟪{}", n / 2));
+    let recipe = recipe.replace("⟪N", &format!("⟪{n}"));
+    let recipe: Recipe = recipe.parse().expect(template);
+    PREFIX.to_owned() + &recipe.text(usize::MAX)
 }
 
 /// The lines `name: template` of a table.
@@ -123,32 +108,32 @@ fn run(store: &Store, text: &str, options: &QueryOptions) -> (Cost, Option<Error
 
 /// Texts that are tested with different numbers of parts.
 const TEXTS: &str = "
-    conditions over a union: SELECT * { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&») } LIMIT 1
-    conditions over alternatives: SELECT * { ?s «:a¦|» ?o FILTER(«?o¦&&»)} LIMIT 1
-    IN over a union: SELECT * { «{?s :a ?o}¦UNION» FILTER(?o IN(«#¦,»))} LIMIT 1
-    conditions over sub-selects: SELECT * { «{SELECT ?s{?s :a ?o}}» FILTER(«?s!=#¦&&»)} LIMIT 1
-    conditions of an OPTIONAL: SELECT * { ?s :b ?k OPTIONAL { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&»)}} LIMIT 1
-    conditions of an EXISTS: ASK { ?s :b ?k FILTER EXISTS { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&»)}}
-    HAVING: SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING«(?c!=#)¦ »
-    HAVING over keys: SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING«(?s!=#)¦ »
-    conditions over VALUES: SELECT * {VALUES ?o {1 2} «FILTER(?o!=#)»}
-    conditions over BIND: SELECT * {BIND(1 AS ?o) FILTER(«?o!=#¦&&»)}
-    conditions over a sub-select: SELECT * {{SELECT ?o {?s :a ?o} LIMIT 3} FILTER(«?o!=#¦&&»)}
-    conditions over a path: SELECT * {?s :a+ ?o FILTER(«?o!=#¦&&»)}
-    conditions over graphs: SELECT * {GRAPH ?g {} FILTER(«?g!=#¦&&»)}
-    a wide union: SELECT * {«{?x# :a ?o}¦UNION»} LIMIT 1
-    a wide union, distinct: SELECT DISTINCT * {«{?x# :a ?o}¦UNION»} LIMIT 1
-    a wide union, counted: SELECT (COUNT(*) AS ?c) {«{?x# :a ?o}¦UNION»}
-    a wide union, constructed: CONSTRUCT {«?x# :p ?o¦.»}{«{?x# :a ?o}¦UNION»} LIMIT 1
-    a wide union, described: DESCRIBE * {«{?x# :a ?o}¦UNION»} LIMIT 1
-    a wide union that a join goes on to: SELECT * {?o :b ?k «{?x# :a ?o}¦UNION»} LIMIT 1
-    a wide union of values: SELECT * {«{VALUES ?x# {1}}¦UNION»} LIMIT 1
-    joined sub-selects: SELECT * {«{SELECT ?s{?s :a ?o}}»} LIMIT 1
-    joined unions: SELECT * {«{{?s :a ?o}UNION{?s :b ?o}}¦¦2»} LIMIT 1
-    joined values: SELECT * {«{VALUES ?x {1}}»} LIMIT 1
-    patterns without connection: ASK {«?x# :none ?y#¦.»}
-    terms of which each is any of many: SELECT * {?s :n ?o FILTER(«(?o!=#&&?s=#)¦||»)}
-    sums: SELECT * {?s :n ?o FILTER(«?o+#>0¦&&»)}
+    conditions over a union: SELECT * { ⟪N×{?s :a ?o}¦UNION⟫ FILTER(⟪N×?o!=§¦&&⟫) } LIMIT 1
+    conditions over alternatives: SELECT * { ?s ⟪N×:a¦|⟫ ?o FILTER(⟪N×?o¦&&⟫)} LIMIT 1
+    IN over a union: SELECT * { ⟪N×{?s :a ?o}¦UNION⟫ FILTER(?o IN(⟪N×§¦,⟫))} LIMIT 1
+    conditions over sub-selects: SELECT * { ⟪N×{SELECT ?s{?s :a ?o}}⟫ FILTER(⟪N×?s!=§¦&&⟫)} LIMIT 1
+    conditions of an OPTIONAL: SELECT * { ?s :b ?k OPTIONAL { ⟪N×{?s :a ?o}¦UNION⟫ FILTER(⟪N×?o!=§¦&&⟫)}} LIMIT 1
+    conditions of an EXISTS: ASK { ?s :b ?k FILTER EXISTS { ⟪N×{?s :a ?o}¦UNION⟫ FILTER(⟪N×?o!=§¦&&⟫)}}
+    HAVING: SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING⟪N×(?c!=§)¦ ⟫
+    HAVING over keys: SELECT ?s (COUNT(*) AS ?c) {?s :a ?o} GROUP BY ?s HAVING⟪N×(?s!=§)¦ ⟫
+    conditions over VALUES: SELECT * {VALUES ?o {1 2} ⟪N×FILTER(?o!=§)⟫}
+    conditions over BIND: SELECT * {BIND(1 AS ?o) FILTER(⟪N×?o!=§¦&&⟫)}
+    conditions over a sub-select: SELECT * {{SELECT ?o {?s :a ?o} LIMIT 3} FILTER(⟪N×?o!=§¦&&⟫)}
+    conditions over a path: SELECT * {?s :a+ ?o FILTER(⟪N×?o!=§¦&&⟫)}
+    conditions over graphs: SELECT * {GRAPH ?g {} FILTER(⟪N×?g!=§¦&&⟫)}
+    a wide union: SELECT * {⟪N×{?x§ :a ?o}¦UNION⟫} LIMIT 1
+    a wide union, distinct: SELECT DISTINCT * {⟪N×{?x§ :a ?o}¦UNION⟫} LIMIT 1
+    a wide union, counted: SELECT (COUNT(*) AS ?c) {⟪N×{?x§ :a ?o}¦UNION⟫}
+    a wide union, constructed: CONSTRUCT {⟪N×?x§ :p ?o¦.⟫}{⟪N×{?x§ :a ?o}¦UNION⟫} LIMIT 1
+    a wide union, described: DESCRIBE * {⟪N×{?x§ :a ?o}¦UNION⟫} LIMIT 1
+    a wide union that a join goes on to: SELECT * {?o :b ?k ⟪N×{?x§ :a ?o}¦UNION⟫} LIMIT 1
+    a wide union of values: SELECT * {⟪N×{VALUES ?x§ {1}}¦UNION⟫} LIMIT 1
+    joined sub-selects: SELECT * {⟪N×{SELECT ?s{?s :a ?o}}⟫} LIMIT 1
+    joined unions: SELECT * {⟪N/2×{{?s :a ?o}UNION{?s :b ?o}}⟫} LIMIT 1
+    joined values: SELECT * {⟪N×{VALUES ?x {1}}⟫} LIMIT 1
+    patterns without connection: ASK {⟪N×?x§ :none ?y§¦.⟫}
+    terms of which each is any of many: SELECT * {?s :n ?o FILTER(⟪N×(?o!=§&&?s=§)¦||⟫)}
+    sums: SELECT * {?s :n ?o FILTER(⟪N×?o+§>0¦&&⟫)}
 ";
 
 /// Each text is run with some number of parts and with four times as many. The longer one may allocate six times the
@@ -203,13 +188,16 @@ fn a_union_of_many_columns_takes_what_its_branches_bind() {
     let store = store();
     let options = limited(256 << 20, Duration::from_secs(60));
     for begin in ["SELECT *", "SELECT DISTINCT *", "DESCRIBE *"] {
-        let text = repeated(&format!("{begin} {{«{{?x# ?p ?o}}¦UNION»}} LIMIT 1"), 4_000);
+        let text = repeated(
+            &format!("{begin} {{⟪N×{{?x§ ?p ?o}}¦UNION⟫}} LIMIT 1"),
+            4_000,
+        );
         let (cost, e) = run(&store, &text, &options);
         assert!(e.is_none(), "{begin}: {e:?}");
         assert!(cost.most < BESIDE, "{begin}: {} bytes", cost.most);
     }
     // Each row has a column for every variable of the union, so ORDER BY exceeds the memory limit.
-    let text = repeated("SELECT * {«{?x# ?p ?o}¦UNION»} ORDER BY ?o", 4_000);
+    let text = repeated("SELECT * {⟪N×{?x§ ?p ?o}¦UNION⟫} ORDER BY ?o", 4_000);
     let (cost, e) = run(&store, &text, &limited(64 << 20, Duration::from_secs(60)));
     assert!(matches!(e, Some(Error::Limit(_))), "{e:?}");
     assert!(cost.most < (64 << 20) + BESIDE, "{} bytes", cost.most);
@@ -226,8 +214,8 @@ fn conditions_take_memory_once_for_all() {
     // With one thread, batches are as long as possible.
     let options = limited(256 << 20, Duration::from_secs(300)).with_threads(1);
     for template in [
-        "SELECT * {?s :n ?o «FILTER(?o!=9#)»}",
-        "SELECT * {?s :n ?o FILTER(«(?o!=9#&&?s=#)¦||»)}",
+        "SELECT * {?s :n ?o ⟪N×FILTER(?o!=9§)⟫}",
+        "SELECT * {?s :n ?o FILTER(⟪N×(?o!=9§&&?s=§)¦||⟫)}",
     ] {
         let text = repeated(template, 4_000);
         let (cost, e) = run(&store, &text, &options);
@@ -252,8 +240,8 @@ fn conditions_above_and_inside_a_union_mean_the_same() {
         (300, 300),
         (3_000, 5),
     ] {
-        let union = repeated("SELECT * {«{?s :n ?o}¦UNION»", n).replace(PREFIX, "");
-        let text = repeated(&format!("{union} FILTER(«?o!=#¦&&»)}}"), m);
+        let union = repeated("SELECT * {⟪N×{?s :n ?o}¦UNION⟫", n).replace(PREFIX, "");
+        let text = repeated(&format!("{union} FILTER(⟪N×?o!=§¦&&⟫)}}"), m);
         let rows = store.db.query(&text).unwrap().solutions().len();
         assert_eq!(
             rows,
@@ -268,7 +256,7 @@ fn each_branch_of_a_wide_union_binds_its_own() {
     let _turn = turn();
     let store = store();
     let n = 150;
-    let text = repeated("SELECT * {«{?x# :n ?o}UNION{?y# :n 3}¦UNION»}", n);
+    let text = repeated("SELECT * {⟪N×{?x§ :n ?o}UNION{?y§ :n 3}¦UNION⟫}", n);
     let jindou::Answer::Solutions { variables, rows } = store.db.query(&text).unwrap() else {
         panic!("no solutions");
     };
@@ -297,13 +285,16 @@ fn deadlines_and_cancellation_end_long_texts() {
     for (n, template) in [
         (
             15_000,
-            "SELECT ?s {?s :a ?o} GROUP BY ?s HAVING«(COUNT(*)!=#)¦ »",
+            "SELECT ?s {?s :a ?o} GROUP BY ?s HAVING⟪N×(COUNT(*)!=§)¦ ⟫",
         ),
-        (60_000, "SELECT * {VALUES ?o {1 2} FILTER(«?o!=#¦&&»)}"),
-        (15_000, "SELECT * { «{?s :a ?o}¦UNION» FILTER(«?o!=#¦&&») }"),
-        (15_000, "SELECT * {«{?x# :a ?o}¦UNION»}"),
-        (3_750, "SELECT * {«{SELECT ?s{?s :a ?o}}»}"),
-        (3_750, "SELECT * {«{{?s :a ?o}UNION{?s :b ?o}}»}"),
+        (60_000, "SELECT * {VALUES ?o {1 2} FILTER(⟪N×?o!=§¦&&⟫)}"),
+        (
+            15_000,
+            "SELECT * { ⟪N×{?s :a ?o}¦UNION⟫ FILTER(⟪N×?o!=§¦&&⟫) }",
+        ),
+        (15_000, "SELECT * {⟪N×{?x§ :a ?o}¦UNION⟫}"),
+        (3_750, "SELECT * {⟪N×{SELECT ?s{?s :a ?o}}⟫}"),
+        (3_750, "SELECT * {⟪N×{{?s :a ?o}UNION{?s :b ?o}}⟫}"),
     ] {
         let text = repeated(template, n);
         let start = &text[..60];

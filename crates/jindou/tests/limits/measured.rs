@@ -5,18 +5,12 @@
 
 use jindou::testing::Store;
 use jindou::{Database, MemoryBudget, QueryOptions};
-use jindou_testing::{Rng, counted, turn};
+use jindou_testing::{Rng, counted, from_environment, turn};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Bytes that a thread allocates before it charges them to its scope, and that are allocated before the scope exists.
 const UNTOLD: isize = 72 << 10;
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .map_or(otherwise, |v| v.parse().expect("a number"))
-}
 
 /// A random query text with many constructs that are deep, wide, long or repeated.
 fn text(rng: &mut Rng, quads: &[oxrdf::Quad]) -> String {
@@ -108,10 +102,10 @@ fn what_reading_and_planning_take_is_charged() {
 
 fn plan_many() {
     let _turn = turn();
-    let mut rng = Rng::new(number("JINDOU_SEED", 1));
+    let mut rng = Rng::new(from_environment("JINDOU_SEED", 1));
     let (quads, db) = graph(&mut rng);
     let (mut large, mut worst) = (0, isize::MIN);
-    for case in 0..number("JINDOU_COUNT", 250) {
+    for case in 0..from_environment("JINDOU_COUNT", 250) {
         let text = text(&mut rng, &quads);
         let limit = if rng.chance(20) { 1 << 20 } else { 1 << 30 };
         let budget = MemoryBudget::new(limit);
@@ -149,10 +143,10 @@ fn what_running_takes_is_charged() {
 
 fn run_many() {
     let _turn = turn();
-    let mut rng = Rng::new(number("JINDOU_SEED", 1));
+    let mut rng = Rng::new(from_environment("JINDOU_SEED", 1));
     let (quads, db) = graph(&mut rng);
     let mut large = 0;
-    for case in 0..number("JINDOU_COUNT", 250) {
+    for case in 0..from_environment("JINDOU_COUNT", 250) {
         let text = text(&mut rng, &quads);
         let planning = QueryOptions::default().with_timeout(Duration::from_secs(5));
         let Ok(planned) = db.plan_uncached(&text, &planning) else {

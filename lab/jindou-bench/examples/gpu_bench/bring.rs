@@ -5,7 +5,9 @@
 
 use crate::figures::{Goal, say_figure};
 use crate::{Options, median, seconds_between};
-use jindou_gpu::{Backend, Device, DeviceBuffer, GpuExecutor, GpuOptions, ResultUse, RingOptions};
+use jindou_gpu::{
+    Backend, CopyLane, Device, DeviceBuffer, GpuExecutor, GpuOptions, ResultUse, RingOptions,
+};
 use jindou_model::{Direction, Error, MemoryBudget, PredicateId, Result};
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{Snapshot, open};
@@ -62,7 +64,7 @@ fn link(device: &Arc<Device>, pinned: &Pinned<'_>, repeat: usize) -> Result<f64>
     for _ in 0..repeat + 1 {
         let a = device.mark()?;
         // SAFETY: both ranges have this length, and nothing writes to the pinned memory until the wait below.
-        unsafe { device.upload(to.at(), pinned.at, pinned.bytes)? };
+        unsafe { device.upload(to.at(), pinned.at, pinned.bytes, CopyLane::Ordered)? };
         let b = device.mark()?;
         seconds.push(seconds_between(device, a, b)?.max(1e-9));
     }

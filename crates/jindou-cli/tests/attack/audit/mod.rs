@@ -29,141 +29,39 @@ struct Exception {
     bound: &'static str,
 }
 
-const fn exception(
-    kind: &'static str,
-    frame: &'static str,
-    most: u64,
-    bound: &'static str,
-) -> Exception {
-    Exception {
-        kind,
-        frame,
-        most,
-        bound,
-    }
-}
-
-const MIB: u64 = 1 << 20;
-const MS: u64 = 1_000_000;
 /// Number of innermost functions among which an exception's name is searched. Functions in [`PLAIN`] are not counted.
 const NEAR: usize = 3;
 
-/// The reason why copying a string is bounded.
-const ONE: &str =
-    "one string that is copied, hashed or compared: linear, bounded by the query's memory";
-/// The reason why freeing the parts of a text is bounded.
-const FREED: &str =
-    "freeing what a text of at most --max-request-bytes became: nothing of it can be given up";
-/// The reason why a library's work on a triple is bounded.
-const LIBRARY: &str = "one long triple in RDF/XML or JSON-LD: the libraries escape a term in one go; twelve times its length is \
-                       charged before";
+/// The accepted places: below each reason, lines of a kind (`any` for all), the maximum size, and a function. Computed
+/// strings in these texts have ten megabytes, stored ones two or four.
+const EXCEPTIONS: &str = include_str!("exceptions.txt");
 
-/// The reason why a list of a text's parts is bounded.
-const DOUBLED: &str = "a list or table that doubles, of the parts of a text of at most --max-request-bytes: charged by what is measured";
-
-/// All accepted places. Computed strings in these texts have ten megabytes, stored ones two or four.
-const EXCEPTIONS: [Exception; 40] = [
-    exception(
-        "time",
-        "PatternParser",
-        300 * MS,
-        "reading a pattern, which has at most 64 KiB",
-    ),
-    exception(
-        "time",
-        "regex_automata",
-        60 * MS,
-        "one search for a match: linear in the text, without groups in a long text",
-    ),
-    exception(
-        "time",
-        "oxiri",
-        100 * MS,
-        "an IRI made of a text, which has at most 16 MiB",
-    ),
-    exception("time", "model::iri", 100 * MS, "the same"),
-    exception(
-        "time",
-        "blocks::find",
-        100 * MS,
-        "a search for a part that is as long as the text: linear, bounded by the query's memory",
-    ),
-    exception("time", "Interpreter::eval", 100 * MS, ONE),
-    exception("time", "Interpreter::str", 100 * MS, ONE),
-    exception("time", "Interpreter::held_term", 100 * MS, ONE),
-    exception("time", "Interpreter::canonical", 100 * MS, ONE),
-    exception("time", "Interpreter>::as_text", 60 * MS, ONE),
-    exception("time", "row::Row::part_of_triple", 60 * MS, ONE),
-    exception("time", "Number::parse", 60 * MS, ONE),
-    exception("time", "QueryTerms", 60 * MS, ONE),
-    exception("time", "Vocabulary::lookup", 60 * MS, ONE),
-    exception("time", "TailTerms", 60 * MS, ONE),
-    exception("time", "TextRoom::grow", 60 * MS, ONE),
-    exception("time", "StringCursor", 50 * MS, ONE),
-    exception("time", "oxrdf::triple::Term as core::clone", 60 * MS, ONE),
-    exception("time", "expressible::expressible", 60 * MS, ONE),
-    exception("time", "graph_forms::", 60 * MS, ONE),
-    exception("time", "quick_xml::", 150 * MS, LIBRARY),
-    exception("outside", "quick_xml::", 40 * MIB, LIBRARY),
-    exception("time", "json_event_parser", 150 * MS, LIBRARY),
-    exception("time", "drop_in_place", 200 * MS, FREED),
-    exception("time", "ops::drop::Drop", 200 * MS, FREED),
-    exception("time", "DropQueue", 200 * MS, FREED),
-    exception("time", "Parser>::outcome", 200 * MS, FREED),
-    exception(
-        "time",
-        "RawTable<T,A>::reserve_rehash",
-        50 * MS,
-        "the growth of a table: as many entries as were made since the last one",
-    ),
-    exception(
-        "time",
-        "mi_arena_purge",
-        200 * MS,
-        "memory that is returned to the system: linear, bounded by the query's memory",
-    ),
-    exception(
-        "time",
-        "Accumulators",
-        60 * MS,
-        "about a hundred groups whose sums have 9,000 digits, each divided and written",
-    ),
-    exception(
-        "outside",
-        "ResponseWriter",
-        16 * MIB,
-        "pieces of an answer, charged when it begins; another thread frees those that were sent",
-    ),
-    exception(
-        "",
-        "dictionary::read::strings",
-        16 * MIB,
-        "a stored term that is decoded, whose length is not known before: one at a time for each thread",
-    ),
-    exception(
-        "unseen",
-        "engine::values",
-        16 * MIB,
-        "a term that the query made, copied before it is charged: one at a time for each thread",
-    ),
-    exception(
-        "time",
-        "RowOrder::sort",
-        200 * MS,
-        "the rows of one worker, which are sorted in one go: a tenth of a microsecond each, of at least 16 bytes",
-    ),
-    exception("unseen", "RawTable<T,A>::reserve_rehash", 8 * MIB, DOUBLED),
-    exception("unseen", "syntax::parser", 8 * MIB, DOUBLED),
-    exception("unseen", "jindou_plan", 8 * MIB, DOUBLED),
-    exception("unseen", "PipelineBuilder", 8 * MIB, DOUBLED),
-    exception("unseen", "Pipeline::new", 8 * MIB, DOUBLED),
-    exception(
-        "outside",
-        "batch::Room",
-        16 * MIB,
-        "the answers of a batch, charged before they grow, by an earlier row as well",
-    ),
-];
+fn exceptions() -> Vec<Exception> {
+    let (mut all, mut bound) = (vec![], "");
+    for line in EXCEPTIONS.lines() {
+        if let Some(reason) = line.strip_prefix("== ") {
+            bound = reason;
+            continue;
+        }
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let [kind, number, unit, frame] = words[..] else {
+            panic!("an exception has four parts: {line}");
+        };
+        let number: u64 = number.parse().expect(line);
+        let most = match unit {
+            "ms" => number * 1_000_000,
+            "MiB" => number << 20,
+            _ => panic!("an exception's unit is ms or MiB: {line}"),
+        };
+        all.push(Exception {
+            kind,
+            frame,
+            most,
+            bound,
+        });
+    }
+    all
+}
 
 /// Sends a request and reads its answer to the end.
 fn send(
@@ -225,38 +123,7 @@ const UPDATE: &str = "application/sparql-update";
 
 /// Beginnings of the names of functions that do not identify a place: the auditor's own, and those of the standard
 /// library, the allocator and the server's runtime.
-const PLAIN: [&str; 30] = [
-    "jindou::audit",
-    "<jindou::audit",
-    "core::",
-    "alloc::",
-    "std::",
-    "<core::",
-    "<alloc::",
-    "<std::",
-    "<&std::",
-    "mio::",
-    "tokio::",
-    "__rust",
-    "__rg_",
-    "??",
-    "jindou_model::scope::",
-    "jindou_model::allocator",
-    "<jindou_model::allocator",
-    "__restore_rt",
-    "start_thread",
-    "clone",
-    "realloc",
-    "_mi_",
-    "mi_malloc",
-    "mi_free",
-    "mi_page",
-    "mi_theap",
-    "mi_arenas_page",
-    "<mimalloc",
-    "memchr::",
-    "xxhash_rust",
-];
+const PLAIN: &str = include_str!("plain.txt");
 
 /// Names of the functions at addresses of the program. Inlined functions come before the ones that contain them.
 fn names(program: &Path, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
@@ -322,16 +189,16 @@ fn findings(program: &Path, file: &Path) -> [BTreeMap<String, (u64, usize)>; 2] 
     let all: Vec<Finding> = text.lines().filter_map(Finding::read).collect();
     let addresses: BTreeSet<u64> = all.iter().flat_map(|f| f.stack.iter().copied()).collect();
     let names = names(program, &addresses);
-    let frames = number("JINDOU_FRAMES", 6);
+    let (exceptions, frames) = (exceptions(), number("JINDOU_FRAMES", 6));
     let [mut found, mut excepted] = [BTreeMap::new(), BTreeMap::new()];
     for Finding { kind, size, stack } in all {
         let stack = stack.iter().filter_map(|a| names.get(a)).flatten();
-        let is_plain = |name: &str| PLAIN.iter().any(|plain| name.starts_with(plain));
+        let is_plain = |name: &str| PLAIN.lines().any(|plain| name.starts_with(plain));
         let stack = stack.filter(|name| name.contains("drop_in_place") || !is_plain(name));
         let stack: Vec<&str> = stack.map(String::as_str).collect();
         let near = &stack[..stack.len().min(NEAR)];
-        let exception = EXCEPTIONS.iter().find(|e| {
-            (e.kind.is_empty() || e.kind == kind)
+        let exception = exceptions.iter().find(|e| {
+            (e.kind == "any" || e.kind == kind)
                 && size <= e.most
                 && near.iter().any(|name| name.contains(e.frame))
         });

@@ -1,7 +1,7 @@
 //! The auditor's texts: ones with long values, and those of test suites, benchmarks and test cases.
 
 use jindou_testing::attack::Recipe;
-use jindou_testing::shared_too;
+use jindou_testing::{files_below, shared_too};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -15,104 +15,10 @@ fn long() -> String {
 }
 
 /// Expressions with `?x`, a long string; `?d`, a long number; and `?v`, a short string.
-const EXPRESSIONS: &[&str] = &[
-    "STRLEN(?x)",
-    "UCASE(?x)",
-    "LCASE(?x)",
-    "SUBSTR(?x, 3)",
-    "SUBSTR(?x, 9000000, 10)",
-    "STRSTARTS(?x, \"b\")",
-    "STRENDS(?x, \"b\")",
-    "CONTAINS(?x, \"ab\")",
-    "STRBEFORE(?x, \"b\")",
-    "STRAFTER(?x, \"b\")",
-    "STRBEFORE(?x, ?x)",
-    "ENCODE_FOR_URI(?x)",
-    "ENCODE_FOR_URI(REPLACE(?x, \"a\", \"ä\"))",
-    "CONCAT(?x, ?x, ?x)",
-    "MD5(?x)",
-    "SHA1(?x)",
-    "SHA256(?x)",
-    "SHA384(?x)",
-    "SHA512(?x)",
-    "REGEX(?x, \"b$\")",
-    "REGEX(?x, \"(a|aa)+b\")",
-    "REGEX(?x, \"(a*)b\\\\1\")",
-    "REGEX(?x, ?x)",
-    "REPLACE(?x, \"a\", \"\")",
-    "REPLACE(?x, \"a\", \"bb\")",
-    "REPLACE(?x, \"a{1000}\", \"$0$0\")",
-    "REPLACE(?x, \"(a)(a)\", \"$2\", \"i\")",
-    "STR(?x)",
-    "STRDT(?x, <http://e/t>)",
-    "STRDT(?x, <http://www.w3.org/2001/XMLSchema#integer>)",
-    "STRLANG(?x, \"en\")",
-    "IRI(?x)",
-    "IRI(CONCAT(\"http://e/\", ?x))",
-    "BNODE(?x)",
-    "?x = ?x",
-    "?x < CONCAT(?x, \"b\")",
-    "?x != CONCAT(?x, \"b\")",
-    "?x IN (\"a\", CONCAT(?x, \"b\"), ?x)",
-    "sameTerm(?x, CONCAT(?x, \"\"))",
-    "LANGMATCHES(?x, \"*\")",
-    "IF(?x, 1, 2)",
-    "COALESCE(?u, ?x)",
-    "!?x",
-    "?x && ?x",
-    "<http://www.w3.org/2001/XMLSchema#integer>(?x)",
-    "<http://www.w3.org/2001/XMLSchema#double>(?x)",
-    "<http://www.w3.org/2001/XMLSchema#dateTime>(?x)",
-    "<http://www.w3.org/2001/XMLSchema#boolean>(?x)",
-    "<http://www.w3.org/2001/XMLSchema#string>(?x)",
-    "<http://www.w3.org/2001/XMLSchema#dayTimeDuration>(?x)",
-    "TRIPLE(<http://e/s>, <http://e/p>, ?x)",
-    "STR(OBJECT(TRIPLE(<http://e/s>, <http://e/p>, ?x)))",
-    "DATATYPE(?x)",
-    "LANG(?x)",
-    "isNUMERIC(STRDT(?x, <http://www.w3.org/2001/XMLSchema#decimal>))",
-    "?d + ?v",
-    "?d - ?d",
-    "?d * ?d",
-    "?d / ?d",
-    "?d / ?v",
-    "-?d",
-    "ABS(?d)",
-    "ROUND(?d)",
-    "CEIL(?d)",
-    "FLOOR(?d)",
-    "?d = ?d + 1",
-    "?d < ?v",
-    "?d > ?d * 2",
-    "STR(?d)",
-    "<http://www.w3.org/2001/XMLSchema#integer>(?d)",
-    "<http://www.w3.org/2001/XMLSchema#double>(?d)",
-    "<http://www.w3.org/2001/XMLSchema#string>(?d)",
-    "<http://www.w3.org/2001/XMLSchema#float>(?d)",
-    "SUBSTR(?x, ?d)",
-    "?d IN (1, 2.5, ?v, ?d)",
-];
+const EXPRESSIONS: &str = include_str!("expressions.txt");
 
 /// Aggregates of these variables.
-const AGGREGATES: &[&str] = &[
-    "GROUP_CONCAT(?x)",
-    "GROUP_CONCAT(DISTINCT ?y)",
-    "GROUP_CONCAT(?v; SEPARATOR = \"§\")",
-    "SAMPLE(?y)",
-    "MIN(?y)",
-    "MAX(?y)",
-    "COUNT(DISTINCT ?y)",
-    "SUM(?d)",
-    "AVG(?d)",
-    "MIN(?d)",
-    "MAX(?d)",
-    "SUM(?e)",
-    "AVG(?e)",
-    "MIN(?e)",
-    "MAX(?e)",
-    "GROUP_CONCAT(?d)",
-    "COUNT(DISTINCT *)",
-];
+const AGGREGATES: &str = include_str!("aggregates.txt");
 
 /// Other queries and updates: each line has a name and a recipe in the notation of `jindou_testing::attack::Recipe`.
 const SHAPES: &str = include_str!("shapes.txt");
@@ -155,7 +61,7 @@ impl Text {
 pub fn listed() -> Vec<Text> {
     let mut all = vec![];
     let mut add = |name: String, text: String| all.push(Text::new(name, &text));
-    for e in EXPRESSIONS {
+    for e in EXPRESSIONS.lines() {
         add(
             format!("one {e}"),
             format!("SELECT ({e} AS ?r) {{ BIND(7 AS ?v) $bind }}"),
@@ -175,7 +81,7 @@ pub fn listed() -> Vec<Text> {
             );
         }
     }
-    for aggregate in AGGREGATES {
+    for aggregate in AGGREGATES.lines() {
         let a = aggregate.replace('§', &"x".repeat(100_000));
         let more = "BIND(CONCAT(SUBSTR(?x, 1, 50000), STR(?v)) AS ?y) BIND(?d + ?v AS ?e)";
         for by in ["", " GROUP BY ?v"] {
@@ -210,38 +116,25 @@ pub fn literals() -> String {
 /// Queries and updates of the W3C's test suites, the benchmarks and this project's tests; `true` marks an update.
 pub fn corpus() -> Vec<(bool, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut left = vec![root.join("crates/jindou/tests/cases")];
-    left.extend(
-        ["w3c/sparql", "workloads"]
-            .iter()
-            .filter_map(|part| shared_too(part)),
-    );
+    let suites = ["w3c/sparql", "workloads"]
+        .into_iter()
+        .filter_map(shared_too);
+    let folders = std::iter::once(root.join("crates/jindou/tests/cases")).chain(suites);
     let mut texts = vec![];
-    while let Some(folder) = left.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                left.push(path);
-                continue;
-            }
-            let ending = path
-                .extension()
-                .and_then(|e| e.to_str())
-                .unwrap_or_default()
-                .to_owned();
-            let Ok(text) = std::fs::read_to_string(&path) else {
-                continue;
-            };
-            match ending.as_str() {
-                "rq" | "sparql" | "txt" => texts.push((false, text)),
-                "ru" => texts.push((true, text)),
-                "test" => texts.extend(text.split("\n-- ").filter_map(|part| {
-                    let (kind, text) = part.split_once('\n')?;
-                    let text = text.split("\n== ").next()?;
-                    matches!(kind, "query" | "update").then(|| (kind == "update", text.to_owned()))
-                })),
-                _ => {}
-            }
+    for path in folders.flat_map(|folder| files_below(&folder)) {
+        let ending = path.extension().and_then(|e| e.to_str());
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            continue;
+        };
+        match ending.unwrap_or_default() {
+            "rq" | "sparql" | "txt" => texts.push((false, text)),
+            "ru" => texts.push((true, text)),
+            "test" => texts.extend(text.split("\n-- ").filter_map(|part| {
+                let (kind, text) = part.split_once('\n')?;
+                let text = text.split("\n== ").next()?;
+                matches!(kind, "query" | "update").then(|| (kind == "update", text.to_owned()))
+            })),
+            _ => {}
         }
     }
     texts

@@ -18,7 +18,7 @@ pub use held::{HeldShards, shards_in};
 
 use super::application::{DueCommit, LogFolder};
 use super::folder::{IncomingFiles, OpenFiles};
-use super::notes::{Notes, random};
+use super::notes::Notes;
 use super::parts::Parts;
 use super::{OperatorLog, SharedLog};
 use crate::runtime::Runtime;
@@ -319,7 +319,10 @@ impl LogFolder for ShardFolder {
 
     fn empty(&self, _: Option<u64>) -> Result<Snapshot> {
         // No query reads this snapshot: the server is not ready before it has received its shards.
-        Ok(Snapshot::of_base(Base::empty(random(), false)?))
+        Ok(Snapshot::of_base(Base::empty(
+            super::random() as u64,
+            false,
+        )?))
     }
 
     fn files(&self, number: u64) -> Result<Option<Arc<dyn BaseFiles>>> {

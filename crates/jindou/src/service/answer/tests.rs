@@ -1,6 +1,6 @@
 use super::*;
 use crate::service::tests::{self, Rows};
-use oxrdf::{BaseDirection, NamedNode, Term};
+use oxrdf::Term;
 use sparesults::QueryResultsFormat;
 
 fn document(head: &str, rows: &str) -> String {
@@ -25,56 +25,16 @@ fn value(term: &str) -> std::result::Result<Term, String> {
     Ok(rows.pop().unwrap().pop().unwrap().unwrap())
 }
 
+/// Descriptions of terms, each with the term in the syntax of N-Triples; `↵` is a line feed, `␍` a carriage return.
+const TERMS: &str = include_str!("terms.txt");
+
 #[test]
 fn terms_are_what_the_xml_says() {
-    let simple = |text: &str| Term::from(Literal::new_simple_literal(text));
-    let iri = |text: &str| NamedNode::new(text).unwrap();
-    for (xml, expected) in [
-        ("<literal> a </literal>", simple(" a ")),
-        ("<literal/>", simple("")),
-        ("<literal>x<!-- c -->y</literal>", simple("xy")),
-        (
-            "<literal>a&amp;<![CDATA[<b> &amp;]]>&#13;\r\n</literal>",
-            simple("a&<b> &amp;\r\n"),
-        ),
-        ("<literal xml:lang=''>a</literal>", simple("a")),
-        ("<literal datatype=''>a</literal>", simple("a")),
-        (
-            "<literal xml:lang='EN'>a</literal>",
-            Literal::new_language_tagged_literal("a", "en")
-                .unwrap()
-                .into(),
-        ),
-        (
-            "<literal xml:lang='ar' its:dir='rtl' its:version='2.0' xmlns:its='http://www.w3.org/2005/11/its'>a</literal>",
-            Literal::new_directional_language_tagged_literal("a", "ar", BaseDirection::Rtl)
-                .unwrap()
-                .into(),
-        ),
-        (
-            "<literal datatype='http://www.w3.org/2001/XMLSchema#integer'>1</literal>",
-            Literal::from(1).into(),
-        ),
-        ("<uri>\n http://e/a </uri>", iri("http://e/a").into()),
-        (
-            "<bnode> b0 </bnode>",
-            oxrdf::BlankNode::new("b0").unwrap().into(),
-        ),
-        (
-            "<bnode>nodeID://b1</bnode>",
-            oxrdf::BlankNode::new("nodeID.b1").unwrap().into(),
-        ),
-        (
-            "<triple><object><literal> o </literal></object><subject><bnode>s</bnode></subject><predicate><uri>http://e/p</uri></predicate></triple>",
-            oxrdf::Triple::new(
-                oxrdf::BlankNode::new("s").unwrap(),
-                iri("http://e/p"),
-                Literal::new_simple_literal(" o "),
-            )
-            .into(),
-        ),
-    ] {
-        assert_eq!(value(xml), Ok(expected), "{xml}");
+    for line in TERMS.lines() {
+        let (xml, expected) = line.split_once(" => ").expect(line);
+        let xml = xml.replace('↵', "\n").replace('␍', "\r");
+        let found = value(&xml).map(|term| term.to_string());
+        assert_eq!(found.as_deref(), Ok(expected), "{xml}");
     }
 }
 

@@ -11,7 +11,7 @@ mod relations;
 mod stores;
 
 use case::Case;
-use jindou_testing::{Rng, matrix, random_values};
+use jindou_testing::{Rng, from_environment, matrix, random_values};
 use judge::Report;
 use oxrdf::{BlankNode, Term};
 use std::time::Instant;
@@ -22,10 +22,6 @@ fn values(rng: &mut Rng, random: usize) -> Vec<Term> {
     out.extend(random_values(rng, random));
     out.push(BlankNode::new_unchecked("b").into());
     out
-}
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |v| v.parse().expect("a number"))
 }
 
 /// After this many expressions, new random values are drawn and new stores made.
@@ -72,7 +68,7 @@ fn assert_right(report: &Report, begin: Instant) {
 #[test]
 fn an_expression_has_one_value_wherever_it_stands() {
     let begin = Instant::now();
-    assert_right(&run(number("JINDOU_SEED", 1), 20_000), begin);
+    assert_right(&run(from_environment("JINDOU_SEED", 1), 20_000), begin);
 }
 
 /// Compares every two values by every operator, once as two variables and once as a variable with a constant.
@@ -92,8 +88,11 @@ fn every_two_values_compare_alike() {
 #[ignore = "a million expressions take some minutes"]
 fn a_million_expressions() {
     let begin = Instant::now();
-    let mut report = run(number("JINDOU_SEED", 2), number("JINDOU_COUNT", 1_000_000));
-    let values = values(&mut Rng::new(number("JINDOU_SEED", 2)), RANDOM);
+    let mut report = run(
+        from_environment("JINDOU_SEED", 2),
+        from_environment("JINDOU_COUNT", 1_000_000),
+    );
+    let values = values(&mut Rng::new(from_environment("JINDOU_SEED", 2)), RANDOM);
     relations::of_all_pairs(&values, &stores::stores(&values), 1, &mut report);
     assert_right(&report, begin);
 }

@@ -10,7 +10,7 @@ use jindou::{
 use jindou_log::{Directory, File};
 use jindou_store::directory::Manifest;
 use jindou_store::shard::{Cluster, manifest_of};
-use jindou_testing::Rng;
+use jindou_testing::{Rng, from_environment};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -560,10 +560,8 @@ fn a_process_that_is_killed_while_it_merges_shards_loses_nothing() {
 #[test]
 #[ignore = "long: some minutes"]
 fn killed_hundreds_of_times_while_it_merges() {
-    let rounds = std::env::var("JINDOU_KILLS")
-        .ok()
-        .and_then(|s| s.parse().ok());
+    let rounds = from_environment("JINDOU_KILLS", 500) as u32;
     for shards in [1, 3] {
-        kills(rounds.unwrap_or(500), 2, shards);
+        kills(rounds, 2, shards);
     }
 }

@@ -13,7 +13,7 @@ use jindou::{
 };
 use jindou_model::{VertexId, term};
 use jindou_store::Snapshot;
-use jindou_testing::Rng;
+use jindou_testing::{Rng, from_environment};
 pub(crate) use model::Model;
 use oxrdf::{Dataset, NamedNode, Quad, Term};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -531,10 +531,7 @@ fn a_hundred_thousand_random_steps_over_shards() {
 }
 
 fn many_random_steps(shards: fn(u64) -> u32) {
-    let seed = std::env::var("JINDOU_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let first: u64 = seed.unwrap_or(1000);
+    let first = from_environment("JINDOU_SEED", 1000);
     let next = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..2 {

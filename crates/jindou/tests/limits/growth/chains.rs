@@ -20,37 +20,37 @@ const CHAINS: [(Growth, &str); 3] = [
     (
         Even,
         "
-        optionals that nothing matches: SELECT * {?s :a ?o «OPTIONAL{?s :none ?x#}»} LIMIT 1
-        constants bound: SELECT * {?s :a ?o «BIND(# AS ?x#)»} LIMIT 1
-        functions bound: SELECT * {?s :a ?o «BIND(STR(?o) AS ?x#)»} LIMIT 1
-        values of the value before: SELECT * {?s :n ?x0 «BIND(?x#+1 AS ?x##)»} LIMIT 1
-        columns of SELECT: SELECT «(?o+# AS ?x#)¦ »{?s :n ?o} LIMIT 1
-        keys of ORDER BY: SELECT * {?s :n ?o} ORDER BY «(?o+#)¦ » LIMIT 1
-        aggregates: SELECT «(COUNT(?o) AS ?x#)¦ »{?s :a ?o} LIMIT 1
-        aggregates of values: SELECT «(SUM(?o+#) AS ?x#)¦ »{?s :n ?o} LIMIT 1
-        paths: SELECT * {«?s :a+ ?x#¦.»} LIMIT 1
-        differences: SELECT * {?s :a ?o «MINUS{?s :none ?x#}»} LIMIT 1
-        EXISTS: SELECT * {?s :a ?o «FILTER EXISTS{?s :b ?x#}»} LIMIT 1
-        EXISTS of a UNION under conditions: SELECT * {?s ?p ?o FILTER EXISTS {«{?s ?p ?o}¦UNION» «FILTER(?x# != #)¦ »}} LIMIT 1
+        optionals that nothing matches: SELECT * {?s :a ?o ⟪N×OPTIONAL{?s :none ?x§}⟫} LIMIT 1
+        constants bound: SELECT * {?s :a ?o ⟪N×BIND(§ AS ?x§)⟫} LIMIT 1
+        functions bound: SELECT * {?s :a ?o ⟪N×BIND(STR(?o) AS ?x§)⟫} LIMIT 1
+        values of the value before: SELECT * {?s :n ?o BIND(?o AS ⟪N×?x§) BIND(?x§+1 AS ⟫?last)} LIMIT 1
+        columns of SELECT: SELECT ⟪N×(?o+§ AS ?x§)¦ ⟫{?s :n ?o} LIMIT 1
+        keys of ORDER BY: SELECT * {?s :n ?o} ORDER BY ⟪N×(?o+§)¦ ⟫ LIMIT 1
+        aggregates: SELECT ⟪N×(COUNT(?o) AS ?x§)¦ ⟫{?s :a ?o} LIMIT 1
+        aggregates of values: SELECT ⟪N×(SUM(?o+§) AS ?x§)¦ ⟫{?s :n ?o} LIMIT 1
+        paths: SELECT * {⟪N×?s :a+ ?x§¦.⟫} LIMIT 1
+        differences: SELECT * {?s :a ?o ⟪N×MINUS{?s :none ?x§}⟫} LIMIT 1
+        EXISTS: SELECT * {?s :a ?o ⟪N×FILTER EXISTS{?s :b ?x§}⟫} LIMIT 1
+        EXISTS of a UNION under conditions: SELECT * {?s ?p ?o FILTER EXISTS {⟪N×{?s ?p ?o}¦UNION⟫ ⟪N×FILTER(?x§ != §)¦ ⟫}} LIMIT 1
         ",
     ),
     (
         Cells,
         "
-        optionals: SELECT * {?s :a ?o «OPTIONAL{?s :b ?x#}»} LIMIT 1
-        optional unions: SELECT * {?s :a ?o «OPTIONAL{{?s :b ?x#}UNION{?s :n ?x#}}»} LIMIT 1
-        optionals with conditions: SELECT * {?s :a ?o «OPTIONAL{?s :b ?x# FILTER(?x#!=?o)}»} LIMIT 1
-        sub-selects with a column each: SELECT * {«{SELECT ?s ?x#{?s :n ?x#}}»} LIMIT 1
-        sub-selects of few rows: SELECT * {«{SELECT ?s ?x#{?s :n ?x#} LIMIT 3}»} LIMIT 1
-        unions with a column each: SELECT * {«{{?s :n ?x#}UNION{?s :n ?x#}}»} LIMIT 1
-        values: SELECT * {«VALUES ?x#{1}»} LIMIT 1
+        optionals: SELECT * {?s :a ?o ⟪N×OPTIONAL{?s :b ?x§}⟫} LIMIT 1
+        optional unions: SELECT * {?s :a ?o ⟪N×OPTIONAL{{?s :b ?x§}UNION{?s :n ?x§}}⟫} LIMIT 1
+        optionals with conditions: SELECT * {?s :a ?o ⟪N×OPTIONAL{?s :b ?x§ FILTER(?x§!=?o)}⟫} LIMIT 1
+        sub-selects with a column each: SELECT * {⟪N×{SELECT ?s ?x§{?s :n ?x§}}⟫} LIMIT 1
+        sub-selects of few rows: SELECT * {⟪N×{SELECT ?s ?x§{?s :n ?x§} LIMIT 3}⟫} LIMIT 1
+        unions with a column each: SELECT * {⟪N×{{?s :n ?x§}UNION{?s :n ?x§}}⟫} LIMIT 1
+        values: SELECT * {⟪N×VALUES ?x§{1}⟫} LIMIT 1
         ",
     ),
     (
         Tried,
         "
-        patterns around one subject: SELECT * {«?s :n ?x#¦.»} LIMIT 1
-        graphs: SELECT * {«GRAPH ?g#{?s :a ?o}»} LIMIT 1
+        patterns around one subject: SELECT * {⟪N×?s :n ?x§¦.⟫} LIMIT 1
+        graphs: SELECT * {⟪N×GRAPH ?g§{?s :a ?o}⟫} LIMIT 1
         ",
     ),
 ];
