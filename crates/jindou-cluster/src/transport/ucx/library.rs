@@ -53,7 +53,7 @@ pub(super) fn load() -> Result<&'static LibUcp> {
     })?;
     // Otherwise UCX writes warnings about broken connections to standard output, where query results are written.
     // SAFETY: both arguments are C strings; the call only sets an option.
-    unsafe { lib.ucs_global_opts_set_value(c"LOG_LEVEL".as_ptr(), c"FATAL".as_ptr()) };
+    unsafe { (lib.ucs_global_opts_set_value)(c"LOG_LEVEL".as_ptr(), c"FATAL".as_ptr()) };
     // If two threads load at once, the second handle is closed; the first one keeps the library loaded.
     Ok(LOADED.get_or_init(|| lib))
 }
@@ -61,7 +61,7 @@ pub(super) fn load() -> Result<&'static LibUcp> {
 /// UCX's text for a status.
 pub(super) fn text(lib: &LibUcp, status: ucs_status_t) -> String {
     // SAFETY: the function returns a static C string for any number.
-    let text = unsafe { CStr::from_ptr(lib.ucs_status_string(status)) };
+    let text = unsafe { CStr::from_ptr((lib.ucs_status_string)(status)) };
     text.to_string_lossy().into_owned()
 }
 

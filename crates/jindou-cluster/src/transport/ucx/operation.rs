@@ -107,7 +107,7 @@ pub(super) unsafe extern "C" fn on_part(
     // SAFETY: `user` is a reference to the operation, leaked when this part was started, and taken back only here.
     let operation = unsafe { Arc::from_raw(user.cast::<UcxOperation>()) };
     // SAFETY: the request is complete and freed nowhere else; UCX allows that inside the callback.
-    unsafe { operation.lib.ucp_request_free(request) };
+    unsafe { (operation.lib.ucp_request_free)(request) };
     operation.end_part(status);
 }
 
@@ -122,7 +122,7 @@ pub(super) unsafe extern "C" fn on_closed(
     unsafe {
         let context = &*user.cast::<EndpointContext>();
         (*context.callbacks).closed.push(context.number);
-        context.lib.ucp_request_free(request);
+        (context.lib.ucp_request_free)(request);
     }
 }
 

@@ -79,13 +79,13 @@ impl Worker {
         let mut config = ptr::null_mut();
         // SAFETY: the out-pointer is to a local variable; null for prefix and file selects UCX's defaults and
         // environment.
-        let status = unsafe { lib.ucp_config_read(ptr::null(), ptr::null(), &mut config) };
+        let status = unsafe { (lib.ucp_config_read)(ptr::null(), ptr::null(), &mut config) };
         check(lib, status, "reading the configuration")?;
         for (name, value) in [(c"TLS", "all"), (c"NET_DEVICES", devices)] {
             let value = CString::new(value)
                 .map_err(|_| TransportError::Refused("a device name has a zero byte".into()))?;
             // SAFETY: `config` was just read, and both texts are C strings.
-            let status = unsafe { lib.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
+            let status = unsafe { (lib.ucp_config_modify)(config, name.as_ptr(), value.as_ptr()) };
             check(lib, status, "setting transports and devices")?;
         }
         // SAFETY: all zeros are valid for this struct of integers and pointers; UCX reads only the fields in
@@ -97,8 +97,8 @@ impl Worker {
         // SAFETY: all pointers are to local variables; the version is that of the bindings.
         let status = unsafe {
             let s =
-                lib.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &mut context);
-            lib.ucp_config_release(config);
+                (lib.ucp_init_version)(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &mut context);
+            (lib.ucp_config_release)(config);
             s
         };
         check(lib, status, "starting (do the named devices exist?)")?;
@@ -108,10 +108,10 @@ impl Worker {
         params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
         let mut handle = ptr::null_mut();
         // SAFETY: `context` was just created, and all pointers are to local variables.
-        let status = unsafe { lib.ucp_worker_create(context, &params, &mut handle) };
+        let status = unsafe { (lib.ucp_worker_create)(context, &params, &mut handle) };
         if status != UCS_OK {
             // SAFETY: nothing uses the context.
-            unsafe { lib.ucp_cleanup(context) };
+            unsafe { (lib.ucp_cleanup)(context) };
         }
         check(lib, status, "making a worker")?;
         let callbacks = NonNull::from(Box::leak(Box::<Callbacks>::default()));
@@ -142,7 +142,7 @@ impl Worker {
     pub(super) fn event_descriptor(&mut self) -> Result<RawFd> {
         let mut fd = -1;
         // SAFETY: the handle is valid, and the pointer is to a local variable.
-        let status = unsafe { self.lib.ucp_worker_get_efd(self.handle, &mut fd) };
+        let status = unsafe { (self.lib.ucp_worker_get_efd)(self.handle, &mut fd) };
         check(self.lib, status, "getting the event descriptor")?;
         Ok(fd)
     }
@@ -150,7 +150,7 @@ impl Worker {
     /// Arms the event descriptor for the next event. Returns false if there is already work to do.
     pub(super) fn arm(&mut self) -> bool {
         // SAFETY: the handle is valid while `closed` is false; otherwise the call is skipped.
-        !self.closed && unsafe { self.lib.ucp_worker_arm(self.handle) } == UCS_OK
+        !self.closed && unsafe { (self.lib.ucp_worker_arm)(self.handle) } == UCS_OK
     }
 
     /// The address with which peers create endpoints to this worker.
@@ -160,12 +160,10 @@ impl Worker {
         // SAFETY: the handle is valid, and the pointers are to local variables; the address is copied before it is
         // released.
         unsafe {
-            let status = self
-                .lib
-                .ucp_worker_get_address(self.handle, &mut address, &mut len);
+            let status = (self.lib.ucp_worker_get_address)(self.handle, &mut address, &mut len);
             check(self.lib, status, "getting the worker's address")?;
             let bytes = std::slice::from_raw_parts(address.cast::<u8>(), len).to_vec();
-            self.lib.ucp_worker_release_address(self.handle, address);
+            (self.lib.ucp_worker_release_address)(self.handle, address);
             Ok(bytes)
         }
     }
@@ -198,13 +196,13 @@ impl Worker {
         params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;
         let mut handle = ptr::null_mut();
         // SAFETY: the memory is alive now and kept so by the caller; UCX only reads it.
-        let status = unsafe { self.lib.ucp_mem_map(self.context, &params, &mut handle) };
+        let status = unsafe { (self.lib.ucp_mem_map)(self.context, &params, &mut handle) };
         check(self.lib, status, "registering memory")?;
         match self.pack(handle) {
             Ok(key) => Ok((MemoryHandle(handle), key)),
             Err(e) => {
                 // SAFETY: the handle was just created, and nothing else uses it.
-                unsafe { self.lib.ucp_mem_unmap(self.context, handle) };
+                unsafe { (self.lib.ucp_mem_unmap)(self.context, handle) };
                 Err(e)
             }
         }
@@ -216,12 +214,10 @@ impl Worker {
         // SAFETY: the handle is valid, and the pointers are to local variables; the key is copied before it is
         // released.
         unsafe {
-            let status = self
-                .lib
-                .ucp_rkey_pack(self.context, handle, &mut key, &mut len);
+            let status = (self.lib.ucp_rkey_pack)(self.context, handle, &mut key, &mut len);
             check(self.lib, status, "packing a memory key")?;
             let bytes = std::slice::from_raw_parts(key.cast::<u8>(), len).to_vec();
-            self.lib.ucp_rkey_buffer_release(key);
+            (self.lib.ucp_rkey_buffer_release)(key);
             Ok(bytes)
         }
     }
@@ -230,7 +226,7 @@ impl Worker {
         if !self.closed && !handle.0.is_null() {
             // SAFETY: the handle was created by `register` on this context, and is unmapped only once, because the
             // caller owns and drops it.
-            unsafe { self.lib.ucp_mem_unmap(self.context, handle.0) };
+            unsafe { (self.lib.ucp_mem_unmap)(self.context, handle.0) };
         }
     }
 
@@ -256,7 +252,7 @@ impl Worker {
         params.err_handler.arg = context.as_ptr().cast();
         let mut handle = ptr::null_mut();
         // SAFETY: the address is copied by UCX; `context` outlives the endpoint.
-        let status = unsafe { self.lib.ucp_ep_create(self.handle, &params, &mut handle) };
+        let status = unsafe { (self.lib.ucp_ep_create)(self.handle, &params, &mut handle) };
         check(
             self.lib,
             status,
@@ -284,7 +280,7 @@ impl Worker {
             // SAFETY: the endpoint is open, and the pointers are valid. UCX trusts the key's content; see the trust
             // boundary in the transport's documentation.
             let status = unsafe {
-                lib.ucp_ep_rkey_unpack(endpoint.handle, key.as_ptr().cast(), &mut handle)
+                (lib.ucp_ep_rkey_unpack)(endpoint.handle, key.as_ptr().cast(), &mut handle)
             };
             check(lib, status, "unpacking a memory key")?;
         }
@@ -332,7 +328,7 @@ impl Worker {
         // SAFETY: as in `new`.
         let mut params: ucp_request_param_t = unsafe { std::mem::zeroed() };
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-        params.cb.send = Some(on_part);
+        params.cb = Some(on_part);
         params.user_data = Arc::as_ptr(operation).cast_mut().cast();
         let mut at = 0;
         for part in parts {
@@ -344,7 +340,7 @@ impl Worker {
             // SAFETY: the landing buffer has `part.len` bytes after `at` (just checked), and lives until the callback,
             // which owns the reference that is leaked below; the key belongs to this endpoint.
             let pointer = unsafe {
-                lib.ucp_get_nbx(
+                (lib.ucp_get_nbx)(
                     endpoint.handle,
                     operation.buffer().add(at).cast::<c_void>(),
                     part.len,
@@ -374,7 +370,7 @@ impl Worker {
     pub(super) fn progress(&mut self) -> bool {
         // SAFETY: the handle is valid while `closed` is false, otherwise the call is skipped; callbacks write to
         // `callbacks` only, into which no reference is held.
-        let some = !self.closed && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0;
+        let some = !self.closed && unsafe { (self.lib.ucp_worker_progress)(self.handle) } != 0;
         if some {
             self.release_closed();
         }
@@ -398,11 +394,11 @@ impl Worker {
         params.op_attr_mask =
             UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-        params.cb.send = Some(on_closed);
+        params.cb = Some(on_closed);
         params.user_data = endpoint.context.as_ptr().cast();
         // SAFETY: the endpoint was removed from the table, so it is closed only once and no longer used; its context
         // lives until the callback.
-        let closing = unsafe { self.lib.ucp_ep_close_nbx(endpoint.handle, &params) };
+        let closing = unsafe { (self.lib.ucp_ep_close_nbx)(endpoint.handle, &params) };
         match started(closing) {
             Started::Done => self.release(endpoint),
             Started::Pending | Started::Failed(_) => self.closing.push(endpoint),
@@ -413,7 +409,7 @@ impl Worker {
     fn release(&mut self, endpoint: UcxEndpoint) {
         for (key, _) in endpoint.keys.iter().filter(|k| !k.0.is_null()) {
             // SAFETY: the key was unpacked for this endpoint, on which no operation is in progress any more.
-            unsafe { self.lib.ucp_rkey_destroy(*key) };
+            unsafe { (self.lib.ucp_rkey_destroy)(*key) };
         }
         self.contexts.push(endpoint.context);
     }
@@ -448,7 +444,7 @@ impl Worker {
         }
         for r in registrations.iter().filter(|r| !r.0.is_null()) {
             // SAFETY: the handle was created by `register` on this context, and nothing uses it any more.
-            unsafe { self.lib.ucp_mem_unmap(self.context, r.0) };
+            unsafe { (self.lib.ucp_mem_unmap)(self.context, r.0) };
         }
         self.end();
     }
@@ -468,8 +464,8 @@ impl Worker {
         // SAFETY: this worker created both handles, and nothing uses them any more, since later calls see `closed`. The
         // worker is destroyed before its context.
         unsafe {
-            self.lib.ucp_worker_destroy(handle);
-            self.lib.ucp_cleanup(self.context);
+            (self.lib.ucp_worker_destroy)(handle);
+            (self.lib.ucp_cleanup)(self.context);
         }
     }
 }
