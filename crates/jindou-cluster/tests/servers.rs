@@ -47,10 +47,7 @@ struct Echo;
 impl Posts for Echo {
     fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>> {
         let Some((len, rest)) = message.split_first_chunk::<8>() else {
-            return Err(Error::Shard {
-                shard,
-                message: "no length".into(),
-            });
+            return Err(Error::shard(shard, "no length"));
         };
         let mut out = pattern(u64::from_le_bytes(*len) as usize);
         out.extend_from_slice(&(rest.len() as u64).to_le_bytes());

@@ -14,10 +14,9 @@
 //! one then. A log without `closed.jd` can be read as well.
 
 use crate::end;
-use crate::files::Files;
-use crate::scan::{Damage, ScanStop};
+use crate::files::{Files, if_found};
+use crate::scan::{ScanStop, damage};
 use jindou_model::Error;
-use std::io;
 
 pub(crate) const CLOSED: &str = "closed.jd";
 
@@ -64,20 +63,13 @@ impl Closed {
         if !files.appends() {
             return Ok(None);
         }
-        match files.read(CLOSED, LONGEST) {
-            Ok(text) => match Self::parse(&text) {
-                Some(closed) => Ok(Some(closed)),
-                None => Err(Damage {
-                    file: CLOSED.into(),
-                    offset: 0,
-                    what: "its contents have changed. It only records the length of the newest log file: if that file is \
-                        whole, remove it"
-                        .into(),
-                }
-                .into()),
-            },
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io(files.path(CLOSED), e).into()),
-        }
+        let text = if_found(files.read(CLOSED, LONGEST));
+        let Some(text) = text.map_err(|e| Error::io(files.path(CLOSED), e))? else {
+            return Ok(None);
+        };
+        let what = "its contents have changed. It only records the length of the newest log file: if that file is \
+            whole, remove it";
+        let closed = Self::parse(&text).ok_or_else(|| damage(CLOSED, 0, what))?;
+        Ok(Some(closed))
     }
 }

@@ -17,7 +17,7 @@
 
 use crate::files::Files;
 use crate::format::file_name;
-use crate::scan::{Damage, ScanStop};
+use crate::scan::{Damage, LogFileNames, ScanStop, damage, names};
 use jindou_model::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -79,12 +79,7 @@ impl LogEnd {
                     "its contents have changed. It only records which log file is the newest: if no log \
                         file is missing, remove it, and end.jd in the log's folder"
                 };
-                Err(Damage {
-                    file: name.into_owned(),
-                    offset: 0,
-                    what: what.into(),
-                }
-                .into())
+                Err(damage(&name, 0, what).into())
             }
         }
     }
@@ -95,20 +90,27 @@ impl LogEnd {
         if sequences.last().is_some_and(|&s| s >= self.sequence) {
             return Ok(());
         }
-        Err(Damage {
-            file: file_name(self.epoch, self.sequence),
-            offset: 0,
-            what: format!(
-                "the file is missing; {} names it as the newest, with the records from {} on",
-                files
-                    .end_path()
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy(),
-                self.first
-            ),
-        })
+        let path = files.end_path();
+        let what = format!(
+            "the file is missing; {} names it as the newest, with the records from {} on",
+            path.file_name().unwrap_or_default().to_string_lossy(),
+            self.first
+        );
+        Err(damage(&file_name(self.epoch, self.sequence), 0, what))
     }
+}
+
+/// Reads the end record of an epoch's log, lists the log files, and checks that the newest one exists.
+pub(crate) fn end_and_names(
+    files: &dyn Files,
+    epoch: u64,
+) -> Result<(Option<LogEnd>, LogFileNames), ScanStop> {
+    let end = LogEnd::read(files, Some(epoch))?;
+    let names = names(files)?;
+    if let Some(end) = end {
+        end.missing(files, names.of(epoch))?;
+    }
+    Ok((end, names))
 }
 
 /// The text of a record about a log file: the first line, the epoch, the file's sequence number, another number with its

@@ -1,6 +1,7 @@
 //! A simulated disk in memory that fails like real disks, for tests.
 
 use crate::files::{File, Files};
+use jindou_model::random::splitmix64;
 use jindou_model::sync;
 use std::collections::BTreeMap;
 use std::io;
@@ -46,6 +47,7 @@ pub enum Crash {
 #[derive(Clone)]
 pub struct Faulty(Arc<Mutex<FaultyState>>);
 
+#[derive(Default)]
 struct FaultyState {
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
@@ -65,6 +67,25 @@ enum Rename {
     Set(String, usize),
     Move(String, String, usize),
     Remove(String),
+}
+
+impl Rename {
+    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            Self::Set(name, inode) => {
+                names.insert(name.clone(), *inode);
+            }
+            Self::Move(from, to, inode) => {
+                if names.get(from) == Some(inode) {
+                    names.remove(from);
+                }
+                names.insert(to.clone(), *inode);
+            }
+            Self::Remove(name) => {
+                names.remove(name);
+            }
+        }
+    }
 }
 
 #[derive(Default, Clone)]
@@ -102,11 +123,7 @@ fn dead() -> io::Error {
 
 impl FaultyState {
     fn random(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % below.max(1)
+        splitmix64(&mut self.random) % below.max(1)
     }
 
     fn happens(&mut self, rate: u32) -> bool {
@@ -148,18 +165,7 @@ impl FaultyState {
         if dies && self.random(2) == 0 {
             return Err(dead());
         }
-        match &rename {
-            Rename::Set(name, inode) => {
-                self.names.insert(name.clone(), *inode);
-            }
-            Rename::Move(from, to, inode) => {
-                self.names.remove(from);
-                self.names.insert(to.clone(), *inode);
-            }
-            Rename::Remove(name) => {
-                self.names.remove(name);
-            }
-        }
+        rename.apply(&mut self.names);
         self.renames.push(rename);
         if dies { Err(dead()) } else { Ok(()) }
     }
@@ -227,27 +233,10 @@ impl FaultyState {
                 _ => self.random(2) == 0,
             };
             if kept {
-                self.make_durable(rename);
+                rename.apply(&mut self.durable);
             }
         }
         self.names = self.durable.clone();
-    }
-
-    fn make_durable(&mut self, rename: Rename) {
-        match rename {
-            Rename::Set(name, inode) => {
-                self.durable.insert(name, inode);
-            }
-            Rename::Move(from, to, inode) => {
-                if self.durable.get(&from) == Some(&inode) {
-                    self.durable.remove(&from);
-                }
-                self.durable.insert(to, inode);
-            }
-            Rename::Remove(name) => {
-                self.durable.remove(&name);
-            }
-        }
     }
 }
 
@@ -256,15 +245,8 @@ impl Faulty {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(FaultyState {
-            inodes: Vec::new(),
-            names: BTreeMap::new(),
-            durable: BTreeMap::new(),
-            renames: Vec::new(),
-            faults: DiskFaults::default(),
             random: seed,
-            dead: false,
-            has_lost: false,
-            process: 0,
+            ..FaultyState::default()
         })))
     }
 
@@ -345,11 +327,8 @@ impl Faulty {
             names: disk.names.clone(),
             durable: disk.durable.clone(),
             renames: disk.renames.clone(),
-            faults: DiskFaults::default(),
             random: seed,
-            dead: false,
-            has_lost: false,
-            process: 0,
+            ..FaultyState::default()
         })))
     }
 }
@@ -432,7 +411,7 @@ impl Files for Faulty {
             return Err(dead());
         }
         for rename in std::mem::take(&mut disk.renames) {
-            disk.make_durable(rename);
+            rename.apply(&mut disk.durable);
         }
         Ok(())
     }

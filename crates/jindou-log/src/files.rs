@@ -52,10 +52,7 @@ pub trait Files: Send + Sync {
         if !self.appends() {
             return Ok(None);
         }
-        match self.read(END, LONGEST_END) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
-        }
+        if_found(self.read(END, LONGEST_END))
     }
 
     /// Stores a few bytes that describe the log's end, outside of the folder if possible. They are durable once this
@@ -100,6 +97,14 @@ pub trait Files: Send + Sync {
     }
 }
 
+/// The bytes that were read; `None` if there is no such file.
+pub(crate) fn if_found(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match read {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 /// Name of the copy of the end record that is in the log's folder.
 const COPY_OF_END: &str = "end.jd";
 
@@ -128,6 +133,14 @@ pub trait File: Send {
     fn in_place(&self) -> io::Result<bool>;
 }
 
+/// The directory that contains this path.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(p) if p != Path::new("") => p,
+        _ => Path::new("."),
+    }
+}
+
 /// A directory of a real file system.
 #[derive(Clone, Debug)]
 pub struct Directory {
@@ -144,13 +157,9 @@ impl Directory {
 
     /// The parent directory, and the name of the file in it that contains this log's end record.
     fn place_of_end(&self) -> (Self, String) {
-        let parent = match self.path.parent() {
-            Some(p) if p != Path::new("") => p,
-            _ => Path::new("."),
-        };
         let name = self.path.file_name().unwrap_or_default();
         (
-            Self::unchecked(parent),
+            Self::unchecked(parent(&self.path)),
             format!("{}-end.jd", name.to_string_lossy()),
         )
     }
@@ -174,13 +183,7 @@ impl Directory {
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         match private::create_folder(&path) {
-            Ok(()) => {
-                let parent = match path.parent() {
-                    Some(p) if p != Path::new("") => p,
-                    _ => Path::new("."),
-                };
-                std::fs::File::open(parent)?.sync_all()?;
-            }
+            Ok(()) => std::fs::File::open(parent(&path))?.sync_all()?,
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
@@ -247,14 +250,10 @@ impl Files for Directory {
 
     fn end(&self) -> io::Result<Option<Vec<u8>>> {
         let (folder, name) = self.place_of_end();
-        let missing = |read: io::Result<Vec<u8>>| match read {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
-        };
         // If the file next to the folder is lost, the copy in the folder is used.
-        match missing(folder.read(&name, LONGEST_END))? {
+        match if_found(folder.read(&name, LONGEST_END))? {
             Some(end) => Ok(Some(end)),
-            None => missing(self.read(COPY_OF_END, LONGEST_END)),
+            None => if_found(self.read(COPY_OF_END, LONGEST_END)),
         }
     }
 

@@ -378,9 +378,7 @@ fn has_unwritten_part(bytes: &[u8], at: usize) -> bool {
 /// Complete groups that follow the position at which reading stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FollowingGroups {
-    /// Number of complete groups that were found.
-    pub groups: u64,
-    /// Number of records in these groups.
+    /// Number of records in them.
     pub records: u64,
     /// The largest number of bytes that one of these groups records as durable, and the position of that group; `None`
     /// without groups.
@@ -396,7 +394,6 @@ pub(crate) fn groups_after(file: &[u8], at: usize, head: &FileHead) -> Following
         if u32_at(file, next) == GROUP_MAGIC
             && let FoundGroup::Group(group) = read_group(file, next, head)
         {
-            behind.groups += 1;
             behind.records += u64::from(group.count);
             if behind.durable.is_none_or(|(d, _)| d < group.durable) {
                 behind.durable = Some((group.durable, next as u64));

@@ -1,9 +1,9 @@
 //! The parts of a log that a backup copies: beginnings of its files, which never change again.
 
-use crate::end::LogEnd;
+use crate::end::end_and_names;
 use crate::files::Files;
 use crate::format::{FileHead, Sealed, file_name, parse_name};
-use crate::scan::{ChainFile, ScanStop, chain, contents, names, walk};
+use crate::scan::{ChainFile, chain, contents, walk};
 use jindou_model::{Error, Result};
 
 /// The beginning of a log file, up to the end of a group. Parts with equal name, length and chain have equal content.
@@ -33,13 +33,7 @@ pub fn parts(
     after: u64,
     acknowledged: Option<u64>,
 ) -> Result<Vec<LogPart>> {
-    let end = LogEnd::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
-    let names = names(files)?;
-    if let Some(end) = end {
-        let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
-        end.missing(files, there)
-            .map_err(|d| ScanStop::Damage(d).into_error(files))?;
-    }
+    let (_, names) = end_and_names(files, epoch).map_err(|s| s.into_error(files))?;
     let Some(sequences) = names.epochs.get(&epoch) else {
         return Ok(Vec::new());
     };

@@ -1,8 +1,8 @@
 //! Recovery: reads a log when it is opened.
 
-use crate::end::LogEnd;
+use crate::end::end_and_names;
 use crate::files::Files;
-use crate::format::{FileHead, FoundGroup, Sealed, file_name, read_group};
+use crate::format::{FileHead, FoundGroup, RecordGroup, Sealed, file_name, read_group};
 use crate::scan::{Cut, Damage, ScanStop, chain, contents, names, walk};
 use crate::writer::{Durable, LogWriter, OpenFile, Record};
 use jindou_model::{Error, Resource, Result};
@@ -87,22 +87,12 @@ pub(crate) fn recover(
         last: after,
         ..Recovery::default()
     };
-    let end = LogEnd::read(&*files, Some(epoch)).map_err(|stop| stop.into_error(&*files))?;
-    let names = names(&*files)?;
-    if let Some(end) = end {
-        let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
-        end.missing(&*files, there)
-            .map_err(|d| ScanStop::Damage(d).into_error(&*files))?;
-    }
+    let read_end = end_and_names(&*files, epoch);
+    let (end, names) = read_end.map_err(|stop| stop.into_error(&*files))?;
     for name in &names.temporary {
         let _ = files.remove(name);
     }
-    found.other_epochs = names
-        .epochs
-        .keys()
-        .copied()
-        .filter(|&e| e != epoch)
-        .collect();
+    found.other_epochs = names.other_epochs(epoch);
     let mut writer = LogWriter::new(Arc::clone(&files), epoch, session);
     writer.end = end.map_or(0, |end| end.sequence);
     writer.next = after.checked_add(1).ok_or_else(numbers_used_up)?;
@@ -143,6 +133,22 @@ struct Replay<'a> {
     found: &'a mut Recovery,
 }
 
+impl Replay<'_> {
+    /// Replays the records of a group, except for those that the base includes.
+    fn group(&mut self, group: &RecordGroup<'_>, records: &[&[u8]]) -> Result<()> {
+        for (record, number) in records.iter().zip(group.first..) {
+            if number <= self.after {
+                self.found.skipped += 1;
+                continue;
+            }
+            (self.replay)(number, record)?;
+            self.found.records += 1;
+            self.found.last = number;
+        }
+        Ok(())
+    }
+}
+
 fn read(
     files: &dyn Files,
     epoch: u64,
@@ -168,14 +174,7 @@ fn read(
         }]);
         let walked = walk(link, &bytes, &mut |group, records| {
             proven = proven.max(group.durable);
-            for (record, number) in records.iter().zip(group.first..) {
-                if number <= replay.after {
-                    replay.found.skipped += 1;
-                } else {
-                    (replay.replay)(number, record)?;
-                    replay.found.records += 1;
-                }
-            }
+            replay.group(group, records)?;
             ends.push_back(Durable {
                 sealed: Sealed {
                     sequence: link.head.sequence,
@@ -222,41 +221,25 @@ pub fn replay(
         last: after,
         ..Recovery::default()
     };
-    // The end must be read before the files are listed, since the log may be in use.
-    let end = LogEnd::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
-    let names = names(files)?;
-    found.other_epochs = names
-        .epochs
-        .keys()
-        .copied()
-        .filter(|&e| e != epoch)
-        .collect();
-    let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
-    if let Some(end) = end {
-        end.missing(files, there)
-            .map_err(|d| ScanStop::Damage(d).into_error(files))?;
-    }
+    let (_, names) = end_and_names(files, epoch).map_err(|s| s.into_error(files))?;
+    found.other_epochs = names.other_epochs(epoch);
     let Some(sequences) = names.epochs.get(&epoch) else {
         return Ok(found);
     };
     let links = chain(files, epoch, sequences, Some(after)).map_err(|s| s.into_error(files))?;
+    let mut replay = Replay {
+        after,
+        replay: record,
+        found: &mut found,
+    };
     for (link, bytes) in contents(files, &links) {
         let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
-        found.files += 1;
-        found.bytes += bytes.len() as u64;
+        replay.found.files += 1;
+        replay.found.bytes += bytes.len() as u64;
         let walked = walk(link, &bytes, &mut |group, records| {
-            for (bytes, number) in records.iter().zip(group.first..) {
-                if number <= after {
-                    found.skipped += 1;
-                    continue;
-                }
-                record(number, bytes)?;
-                found.records += 1;
-                found.last = number;
-            }
-            Ok(())
+            replay.group(group, records)
         });
-        found.cut = match walked {
+        replay.found.cut = match walked {
             Ok(walked) => walked.cut,
             Err(ScanStop::Damage(d))
                 if has_newer_successor(files, epoch, link.head.sequence, &d)? =>

@@ -89,7 +89,7 @@ impl ScanStop {
     }
 }
 
-fn damage(file: &str, offset: u64, what: impl Into<String>) -> Damage {
+pub(crate) fn damage(file: &str, offset: u64, what: impl Into<String>) -> Damage {
     Damage {
         file: file.to_owned(),
         offset,
@@ -104,6 +104,19 @@ pub(crate) struct LogFileNames {
     pub epochs: std::collections::BTreeMap<u64, Vec<u64>>,
     /// Names of files that were incomplete when a process died.
     pub temporary: Vec<String>,
+}
+
+impl LogFileNames {
+    /// The sequence numbers of an epoch's files, ascending.
+    pub fn of(&self, epoch: u64) -> &[u64] {
+        self.epochs.get(&epoch).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// All epochs but this one.
+    pub fn other_epochs(&self, epoch: u64) -> Vec<u64> {
+        let all = self.epochs.keys().copied();
+        all.filter(|&e| e != epoch).collect()
+    }
 }
 
 /// Lists the files of a log; ignores other files.
@@ -267,9 +280,6 @@ pub(crate) struct Walked {
     pub chain: u64,
     /// Number of the next record.
     pub next: u64,
-    pub groups: u64,
-    /// Number of bytes that are known to have been durable.
-    pub durable: u64,
     pub cut: Option<Cut>,
 }
 
@@ -302,8 +312,6 @@ pub(crate) fn walk(
         length: head.size() as u64,
         chain: check,
         next: head.first,
-        groups: 0,
-        durable: head.whole,
         cut: None,
     };
     loop {
@@ -337,8 +345,6 @@ pub(crate) fn walk(
         w.length = group.end;
         w.chain = group.check;
         w.next += u64::from(group.count);
-        w.groups += 1;
-        w.durable = w.durable.max(group.durable);
     }
     if link.sealed.is_some_and(|s| s.chain != w.chain) {
         return Err(wrong(
@@ -383,9 +389,7 @@ fn torn_tail(
     at: u64,
     head: &FileHead,
 ) -> Result<Cut, ScanStop> {
-    let FollowingGroups {
-        records, durable, ..
-    } = groups_after(counts, at as usize, head);
+    let FollowingGroups { records, durable } = groups_after(counts, at as usize, head);
     if let Some((_, by)) = durable.filter(|&(d, _)| d > at) {
         let what = format!(
             "a group is missing or has changed: the one at byte {by} was written after it was durable"
@@ -427,6 +431,18 @@ impl LogReport {
     pub fn is_sound(&self) -> bool {
         self.damages.is_empty()
     }
+
+    /// The result; `None` if it is damage, which then is in the report.
+    fn take<T>(&mut self, result: Result<T, ScanStop>) -> Result<Option<T>> {
+        match result {
+            Ok(found) => Ok(Some(found)),
+            Err(ScanStop::Damage(d)) => {
+                self.damages.push(d);
+                Ok(None)
+            }
+            Err(ScanStop::Error(e)) => Err(e),
+        }
+    }
 }
 
 /// Reads all logs in a folder, of all epochs. Verifies all checksums, that records are consecutive, and that the newest
@@ -449,29 +465,17 @@ pub fn check_for(files: &dyn Files, epoch: u64, after: u64) -> Result<LogReport>
 
 fn check_all(files: &dyn Files, base: Option<(u64, u64)>) -> Result<LogReport> {
     let mut report = LogReport::default();
-    let end = match LogEnd::read(files, None) {
-        Ok(end) => end,
-        Err(ScanStop::Damage(d)) => {
-            report.damages.push(d);
-            None
-        }
-        Err(ScanStop::Error(e)) => return Err(e),
-    };
+    let end = report.take(LogEnd::read(files, None))?.flatten();
     let names = names(files)?;
     if let Some(end) = end {
-        let there = names.epochs.get(&end.epoch).map_or(&[][..], Vec::as_slice);
-        report.damages.extend(end.missing(files, there).err());
+        let missing = end.missing(files, names.of(end.epoch));
+        report.damages.extend(missing.err());
     }
     report.leftovers = names.temporary;
     for (&epoch, sequences) in &names.epochs {
         let after = base.filter(|b| b.0 == epoch).map(|b| b.1);
-        let links = match chain(files, epoch, sequences, after) {
-            Ok(links) => links,
-            Err(ScanStop::Damage(d)) => {
-                report.damages.push(d);
-                continue;
-            }
-            Err(ScanStop::Error(e)) => return Err(e),
+        let Some(links) = report.take(chain(files, epoch, sequences, after))? else {
+            continue;
         };
         let in_chain: Vec<u64> = links.iter().map(|l| l.head.sequence).collect();
         let out = sequences
@@ -484,19 +488,15 @@ fn check_all(files: &dyn Files, base: Option<(u64, u64)>) -> Result<LogReport> {
             let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
             report.files += 1;
             report.bytes += bytes.len() as u64;
-            let mut count = |group: &RecordGroup<'_>, _: &[&[u8]]| {
+            let walked = walk(link, &bytes, &mut |group, _| {
                 report.groups += 1;
                 report.records += u64::from(group.count);
                 Ok(())
-            };
-            match walk(link, &bytes, &mut count) {
-                Ok(w) => {
-                    first.get_or_insert(link.head.first);
-                    last = w.next;
-                    report.cuts.extend(w.cut);
-                }
-                Err(ScanStop::Damage(d)) => report.damages.push(d),
-                Err(ScanStop::Error(e)) => return Err(e),
+            });
+            if let Some(w) = report.take(walked)? {
+                first.get_or_insert(link.head.first);
+                last = w.next;
+                report.cuts.extend(w.cut);
             }
         }
         let range = first.filter(|&f| f < last).map(|f| f..=last - 1);

@@ -83,6 +83,20 @@ struct Current {
     proven: u64,
 }
 
+impl Current {
+    /// The head of the next group, which records that this many bytes are durable.
+    fn group(&self, kind: GroupKind, first: u64, durable: u64) -> GroupHead {
+        GroupHead {
+            kind,
+            first,
+            at: self.end,
+            durable,
+            chain: self.chain,
+            seed: self.seed,
+        }
+    }
+}
+
 pub(crate) struct LogWriter {
     pub files: Arc<dyn Files>,
     pub epoch: u64,
@@ -235,14 +249,7 @@ impl LogWriter {
         };
         let records = &self.unsynced[new..];
         let synced = self.durable.map_or(0, |d| d.sealed.length);
-        let head = GroupHead {
-            kind: GroupKind::Records,
-            first: *first,
-            at: c.end,
-            durable: synced,
-            chain: c.chain,
-            seed: c.seed,
-        };
+        let head = c.group(GroupKind::Records, *first, synced);
         self.buffer.clear();
         let chain = write_group(&head, records, &mut self.buffer);
         let end = c.end + bytes as u64;
@@ -459,14 +466,7 @@ impl LogWriter {
         if c.proven >= c.end || c.end != d.sealed.length || !self.unsynced.is_empty() {
             return;
         }
-        let head = GroupHead {
-            kind: GroupKind::Mark,
-            first: d.next,
-            at: c.end,
-            durable: c.end,
-            chain: c.chain,
-            seed: c.seed,
-        };
+        let head = c.group(GroupKind::Mark, d.next, c.end);
         self.buffer.clear();
         let chain = write_group(&head, &[], &mut self.buffer);
         let before = c.end;
@@ -484,14 +484,7 @@ impl LogWriter {
     /// Appends a group to the old file that says that a newer file exists. Errors are ignored, since the group matters
     /// only if the newer file is lost.
     fn append_continued_mark(mut old: Current, next: u64, buffer: &mut Vec<u8>) {
-        let head = GroupHead {
-            kind: GroupKind::Continued,
-            first: next,
-            at: old.end,
-            durable: old.end,
-            chain: old.chain,
-            seed: old.seed,
-        };
+        let head = old.group(GroupKind::Continued, next, old.end);
         buffer.clear();
         write_group(&head, &[], buffer);
         let _ = old.file.write_at(old.end, buffer);

@@ -330,6 +330,14 @@ impl Error {
         }
     }
 
+    /// A shard that could not be read.
+    pub fn shard(shard: u32, message: impl Into<String>) -> Self {
+        Self::Shard {
+            shard,
+            message: message.into(),
+        }
+    }
+
     /// True if the error is about the files at a store's path: they are damaged, in use, of another version, or not a
     /// store.
     #[must_use]
@@ -413,10 +421,7 @@ impl Error {
                 message: message.clone(),
                 allowed: *allowed,
             },
-            Self::Shard { shard, message } => Self::Shard {
-                shard: *shard,
-                message: message.clone(),
-            },
+            Self::Shard { shard, message } => Self::shard(*shard, message),
             Self::Cancelled => Self::Cancelled,
             Self::SinkClosed => Self::SinkClosed,
             Self::Internal(m) => Self::Internal(m.clone()),

@@ -177,7 +177,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 return Some(Done::Servers(Ok(vec![there])));
             }
             if let (Ok(None), Some(log)) = (bucket.identity().await, me.log.clone())
-                && let Err(why) = bucket.write_identity(log).await
+                && let Err(why) = bucket.begin_as(log).await
             {
                 return Some(Done::Servers(Err(Failure::Unknown(why))));
             }

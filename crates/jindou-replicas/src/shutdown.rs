@@ -29,12 +29,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             ("looking for lost groups at the end", written.ok()),
             ("the last entry in servers/", noted.ok()),
         ] {
-            let late = || {
-                Err(Failure::Unknown(
-                    "the bucket does not answer in time".into(),
-                ))
-            };
-            if let Err(failure) = done.unwrap_or_else(late) {
+            if let Err(failure) = done.unwrap_or_else(|| Err(Failure::late())) {
                 self.store.report(Report::Bucket(what, failure));
             }
         }

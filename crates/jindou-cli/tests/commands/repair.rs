@@ -1,9 +1,8 @@
 //! Logs of which objects are missing or damaged: what servers and `jindou cluster repair` say, and repairs.
 
-use super::replicas::Server;
+use super::replicas::{Server, assert_says};
 use super::run::{eventually, flip, good, refuses, until, writes};
-use jindou_testing::http::Answer;
-use jindou_testing::{copy_folder, files_below as files};
+use jindou_testing::{copy_folder, files_below};
 use std::path::{Path, PathBuf};
 
 const REPAIR: &str = "cluster repair --log log";
@@ -12,7 +11,7 @@ const RESTORE: &str = "restore --from log --store r";
 /// The object of a group.
 fn group_in(log: &Path, number: u64) -> PathBuf {
     let end = format!("-{number:016x}.log");
-    let mut paths = files(&log.join("log")).into_iter();
+    let mut paths = files_below(&log.join("log")).into_iter();
     let found = paths.find(|path| path.to_str().unwrap().ends_with(&end));
     found.unwrap_or_else(|| panic!("no group {number}"))
 }
@@ -21,12 +20,6 @@ fn group_in(log: &Path, number: u64) -> PathBuf {
 fn refuses_to_serve(folder: &Path, name: &str, parts: &[&str]) {
     let line = format!("serve --port 0 --log log --name {name} --store {name} --writable");
     refuses(folder, &line, parts);
-}
-
-/// Asserts that the answer is that the log cannot be read, with this text.
-fn assert_unavailable(answer: &Answer, part: &str) {
-    let text = answer.text();
-    assert!(answer.status == 503 && text.contains(part), "{text}");
 }
 
 #[test]
@@ -45,8 +38,8 @@ fn a_log_that_lost_a_group_is_refused_and_repaired() {
     unready(&two, &[missing, "groups up to 6", "cluster repair"]);
     let query = "/query?consistency=strict&query=ASK%20%7B%7D";
     let read = two.send("GET", query, &[], "");
-    assert_unavailable(&read, "group 4 of the shared log is missing");
-    assert_unavailable(&two.try_insert(100), "group 4");
+    assert_says(&read, 503, &["group 4 of the shared log is missing"]);
+    assert_says(&two.try_insert(100), 503, &["group 4"]);
     two.kill();
 
     refuses(folder, RESTORE, &["--snapshot 3"]);
@@ -120,7 +113,7 @@ fn six_groups(folder: &Path) {
         if n == 2 {
             one.merge();
             let base = folder.join("log/base");
-            until(|| base.is_dir() && !files(&base).is_empty());
+            until(|| !files_below(&base).is_empty());
         }
     }
     one.kill();
@@ -144,7 +137,7 @@ fn note(path: &Path, newest: u64) {
 
 /// The only file in a folder of the log.
 fn only_in(log: &Path, folder: &str) -> PathBuf {
-    files(&log.join(folder)).pop().unwrap()
+    files_below(&log.join(folder)).pop().unwrap()
 }
 
 /// A damage to the log: its name, the function that does it, and texts that the report must contain.
@@ -271,7 +264,7 @@ fn a_damaged_group_is_named_by_whatever_needs_it() {
     let two = Server::start(folder, "two");
     let parts = ["0000000000000005.log is damaged: ", "cluster repair"];
     unready(&two, &parts);
-    assert_unavailable(&two.try_insert(100), "");
+    assert_says(&two.try_insert(100), 503, &[]);
     let told = refuses(folder, RESTORE, &parts);
     assert!(!told.contains("try again"), "{told}");
     drop(two);
@@ -294,7 +287,7 @@ fn a_base_that_lacks_a_part_is_passed_over() {
     let made = tempfile::tempdir().unwrap();
     let folder = made.path();
     six_groups(folder);
-    let part = files(&folder.join("log/parts")).remove(1);
+    let part = files_below(&folder.join("log/parts")).remove(1);
     let restored = |into: &str, why: &str| {
         let args = [
             "restore",
@@ -320,7 +313,7 @@ fn a_base_that_lacks_a_part_is_passed_over() {
     // A later base makes up for it.
     two.insert(6);
     two.merge();
-    until(|| files(&folder.join("log/base")).len() == 2);
+    until(|| files_below(&folder.join("log/base")).len() == 2);
     drop(two);
     let from_later = "Servers start from base 7 and the groups after it";
     writes(folder, REPAIR, 1, &[from_later]);
@@ -334,11 +327,11 @@ fn a_log_without_the_store_that_it_began_with_says_so() {
     good(folder, &["load", "-q", "--store", "one", "d.ttl"]);
     let one = Server::start(folder, "one");
     let base = folder.join("log/base");
-    until(|| base.is_dir() && !files(&base).is_empty());
+    until(|| !files_below(&base).is_empty());
     drop(one);
     for object in [
-        files(&base).remove(0),
-        files(&folder.join("log/parts")).remove(1),
+        files_below(&base).remove(0),
+        files_below(&folder.join("log/parts")).remove(1),
     ] {
         let bytes = std::fs::read(&object).unwrap();
         remove(&object);
@@ -407,7 +400,7 @@ fn the_loss_of_the_newest_group_after_a_clean_end_is_noticed() {
     for name in ["two", "one"] {
         let server = Server::start(folder, name);
         unready(&server, &["0000000000000014.log is missing"]);
-        assert_unavailable(&server.try_insert(100), "");
+        assert_says(&server.try_insert(100), 503, &[]);
     }
 }
 
@@ -447,7 +440,7 @@ fn a_log_is_repaired_from_the_store_of_a_server() {
     two.insert(9);
     // A base of the same snapshot that cannot be used is replaced.
     drop(two);
-    cut(files(&log.join("base")).last().unwrap());
+    cut(files_below(&log.join("base")).last().unwrap());
     remove(&group_in(&log, 7));
     writes(folder, &from("one"), 0, &[]);
     writes(folder, REPAIR, 0, &["up to 9"]);

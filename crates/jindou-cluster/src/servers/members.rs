@@ -294,9 +294,8 @@ impl Members {
                 false => Some(self.0.holder_of(base, shard, &cancel)?),
             };
             let name = server.as_ref().map_or(&*self.1, |peer| peer.name());
-            let length = u8::try_from(name.len()).map_err(|_| Error::Shard {
-                shard,
-                message: "the name of its server is longer than 255 bytes".into(),
+            let length = u8::try_from(name.len()).map_err(|_| {
+                Error::shard(shard, "the name of its server is longer than 255 bytes")
             })?;
             names.push(length);
             names.extend_from_slice(name.as_bytes());
@@ -311,10 +310,7 @@ impl Members {
         let mut servers = Chosen::new();
         while let Some((&length, rest)) = names.split_first() {
             let shard = servers.len() as u32;
-            let wrong = |message: &str| Error::Shard {
-                shard,
-                message: message.into(),
-            };
+            let wrong = |message: &str| Error::shard(shard, message);
             let name = rest.split_at_checked(length.into());
             let (name, rest) =
                 name.ok_or_else(|| wrong("a choice of servers that cannot be read"))?;
@@ -342,10 +338,7 @@ struct QueryFar {
 impl QueryFar {
     fn server(&self, shard: u32) -> Result<&Option<Arc<Peer>>> {
         let server = self.servers.get(shard as usize);
-        server.ok_or_else(|| Error::Shard {
-            shard,
-            message: "no such shard".into(),
-        })
+        server.ok_or_else(|| Error::shard(shard, "no such shard"))
     }
 }
 

@@ -174,10 +174,7 @@ impl Peer {
 
     /// The error of a query that needs data of a shard which the peer cannot deliver.
     pub fn error(&self, shard: u32, why: &str) -> Error {
-        Error::Shard {
-            shard,
-            message: format!("server {}: {why}", self.name),
-        }
+        Error::shard(shard, format!("server {}: {why}", self.name))
     }
 
     /// True if the peer holds this shard of this base, open for reading.

@@ -255,13 +255,11 @@ impl Routes {
             let all = positions.iter().filter_map(|&at| round.requests.get(at));
             let body = wire::message(round.base, &all.collect::<Vec<_>>());
             if body.len() > MAX_REQUEST {
-                return Err(Error::Shard {
-                    shard,
-                    message: format!(
-                        "a request of {} bytes is longer than the {MAX_REQUEST} that servers accept",
-                        body.len()
-                    ),
-                });
+                let length = body.len();
+                let message = format!(
+                    "a request of {length} bytes is longer than the {MAX_REQUEST} that servers accept"
+                );
+                return Err(Error::shard(shard, message));
             }
             self.count(shard, |asked| asked.requests += 1);
             let waiting = peer.send(shard, body)?;
@@ -351,13 +349,12 @@ impl Routes {
     #[cold]
     fn no_holder(&self, round: &Round<'_>, shard: u32) -> Error {
         if self.is_released(shard, round.base) {
-            let message = "the query began before the last merge, whose files are no longer kept (--base-patience)".into();
-            return Error::Shard { shard, message };
+            let message = "the query began before the last merge, whose files are no longer kept (--base-patience)";
+            return Error::shard(shard, message);
         }
         let failed = round.avoided.iter().rev().find_map(|(_, e)| e.as_ref());
         if let Some(Error::Shard { message, .. }) = failed {
-            let message = message.clone();
-            return Error::Shard { shard, message };
+            return Error::shard(shard, message);
         }
         let peers = self.peers();
         // If a holder is not connected, report the reason for that.

@@ -20,10 +20,9 @@ use std::time::Duration;
 /// [`Error::Shard`] for ids that the shard does not own, and if the base is not a shard; [`Error::Damaged`] if reading
 /// the shard's files failed.
 pub fn answer(base: &Base, request: &ShardRequest) -> Result<Reply> {
-    let own = base.own_data().ok_or_else(|| Error::Shard {
-        shard: 0,
-        message: "it is a whole store, not a shard".into(),
-    })?;
+    let own = base
+        .own_data()
+        .ok_or_else(|| Error::shard(0, "it is a whole store, not a shard"))?;
     let reply = ShardAnswer { base, own }.answer(request)?;
     // A file that cannot be read appears as zeros, so check before the reply is used.
     base.check_files()?;
@@ -44,10 +43,7 @@ impl ShardAnswer<'_> {
     }
 
     fn refused(&self, message: impl Into<String>) -> Error {
-        Error::Shard {
-            shard: self.own.number(),
-            message: message.into(),
-        }
+        Error::shard(self.own.number(), message)
     }
 
     fn key(&self, id: u32) -> Result<LocalKey> {

@@ -61,10 +61,7 @@ impl ShardClient for InProcessShards {
             cancel.check()?;
             let request = &*turns.next(request);
             let base = self.shards.get(*shard as usize);
-            let base = base.ok_or_else(|| Error::Shard {
-                shard: *shard,
-                message: "no such shard".into(),
-            })?;
+            let base = base.ok_or_else(|| Error::shard(*shard, "no such shard"))?;
             let reply = match (request, &self.posts) {
                 (ShardRequest::Post(message), Some(posts)) => {
                     posts.take(*shard, message).map(Reply::Post)
@@ -73,10 +70,7 @@ impl ShardClient for InProcessShards {
             };
             reply.map_err(|e| match e {
                 Error::Shard { .. } => e,
-                e => Error::Shard {
-                    shard: *shard,
-                    message: e.to_string(),
-                },
+                e => Error::shard(*shard, e.to_string()),
             })
         };
         requests.iter().map(one).collect()

@@ -457,10 +457,7 @@ pub(crate) fn post_through(
     let Some(&(first, _)) = requests.first() else {
         return Ok(Vec::new());
     };
-    let fail_invalid_reply = |shard| Error::Shard {
-        shard,
-        message: "its answer does not match its request".into(),
-    };
+    let fail_invalid_reply = |shard| Error::shard(shard, "its answer does not match its request");
     let replies = ask(&requests)?;
     if replies.len() != requests.len() {
         return Err(fail_invalid_reply(first));

@@ -12,29 +12,13 @@ use jindou_graph::shard::{
 };
 use jindou_graph::statistics::Statistics;
 use jindou_model::sync::lock;
-use jindou_model::{
-    CancelToken, Direction, Error, Limit, MemoryBudget, PredicateId, Result, Watch,
-};
+use jindou_model::{CancelToken, Direction, Error, MemoryBudget, PredicateId, Result, Watch};
 use jindou_store::shard::{OwnData, PAGE};
 use jindou_store::{Base, Snapshot};
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// The reason why a session no longer reads.
-#[derive(Clone)]
-enum SessionFailure {
-    /// This shard did not answer, or sent an invalid answer.
-    Shard(u32, String),
-    Cancelled,
-    Timeout(Duration),
-    /// The query's memory budget is exceeded.
-    Limit(Limit),
-    /// The memory budget of all queries together is exceeded.
-    Busy(Limit),
-}
 
 /// One shard's base and the connections to the other shards, for one query. A failure is permanent: [`Self::check`]
 /// returns it from then on, and all data that the query has read is invalid. The next query uses another session.
@@ -42,7 +26,8 @@ pub struct ShardSession {
     base: Arc<Base>,
     client: Arc<dyn ShardClient>,
     failed: AtomicBool,
-    failure: Mutex<Option<SessionFailure>>,
+    /// The reason why the session no longer reads: an error of a shard, of the query's token, or of a memory budget.
+    failure: Mutex<Option<Error>>,
     /// The query's token, without the objects that it watches, since this session may be one of them.
     cancel: Mutex<CancelToken>,
     pub(super) cache: Mutex<SessionCache>,
@@ -112,31 +97,26 @@ impl ShardSession {
 
     #[cold]
     fn error(&self) -> Error {
-        match lock(&self.failure).clone() {
-            Some(SessionFailure::Shard(shard, message)) => Error::Shard { shard, message },
-            Some(SessionFailure::Cancelled) => Error::Cancelled,
-            Some(SessionFailure::Timeout(limit)) => Error::Timeout(limit),
-            Some(SessionFailure::Limit(limit)) => Error::Limit(limit),
-            Some(SessionFailure::Busy(limit)) => Error::Busy(limit),
-            // Cannot happen: the reason is recorded before `failed` is set.
-            None => Error::Internal("a session failed without a reason".into()),
-        }
+        // There is always a reason: it is recorded before `failed` is set.
+        lock(&self.failure).as_ref().map_or_else(
+            || Error::Internal("a session failed without a reason".into()),
+            Error::duplicate,
+        )
     }
 
-    fn end(&self, why: SessionFailure) {
+    fn end(&self, why: Error) {
         lock(&self.failure).get_or_insert(why);
         self.failed.store(true, Ordering::Release);
     }
 
     pub(super) fn fail(&self, shard: u32, message: String) {
-        self.end(SessionFailure::Shard(shard, message));
+        self.end(Error::shard(shard, message));
     }
 
     /// Makes the query fail because the received data cannot be charged to it.
     pub(super) fn fail_charge(&self, error: Error) {
         match error {
-            Error::Limit(limit) => self.end(SessionFailure::Limit(limit)),
-            Error::Busy(limit) => self.end(SessionFailure::Busy(limit)),
+            Error::Limit(_) | Error::Busy(_) => self.end(error),
             e => self.fail(self.own().number(), e.to_string()),
         }
     }
@@ -309,12 +289,10 @@ pub fn snapshot_at_shard(
 }
 
 /// Converts the error of a round. Errors without a shard are attributed to `shard`.
-fn failure_of(error: Error, shard: u32) -> SessionFailure {
+fn failure_of(error: Error, shard: u32) -> Error {
     match error {
-        Error::Shard { shard, message } => SessionFailure::Shard(shard, message),
-        Error::Cancelled => SessionFailure::Cancelled,
-        Error::Timeout(limit) => SessionFailure::Timeout(limit),
-        e => SessionFailure::Shard(shard, e.to_string()),
+        Error::Shard { .. } | Error::Cancelled | Error::Timeout(_) => error,
+        e => Error::shard(shard, e.to_string()),
     }
 }
 

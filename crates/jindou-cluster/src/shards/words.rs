@@ -77,9 +77,8 @@ fn find_within(
 ) -> Result<Reply> {
     let text = std::str::from_utf8(asked.words).ok();
     let text = text.filter(|t| t.len() <= LONGEST);
-    let query = text.and_then(WordQuery::new).ok_or_else(|| Error::Shard {
-        shard: own.number(),
-        message: "it was asked to search for what are no words".into(),
+    let query = text.and_then(WordQuery::new).ok_or_else(|| {
+        Error::shard(own.number(), "it was asked to search for what are no words")
     })?;
     let kind = match asked.iris {
         true => SearchedTerms::Iris,

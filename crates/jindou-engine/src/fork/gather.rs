@@ -126,10 +126,7 @@ impl Gathering {
             return Ok(false);
         }
         if !report.rows.fits(self.width) {
-            return Err(Error::Shard {
-                shard: from,
-                message: NO_FIT.into(),
-            });
+            return Err(Error::shard(from, NO_FIT));
         }
         state.heard = Instant::now();
         for &n in &report.spawned {
@@ -172,10 +169,10 @@ impl Gathering {
         match gone {
             // The failure that ended the part may still arrive.
             Some(&(shard, ..)) if std::mem::replace(&mut state.is_one_gone, true) => {
-                Err(Error::Shard {
+                Err(Error::shard(
                     shard,
-                    message: "its part of the query ended without an error message".into(),
-                })
+                    "its part of the query ended without an error message",
+                ))
             }
             Some(_) => Ok(()),
             None => {
@@ -189,10 +186,10 @@ impl Gathering {
     fn check_links(&self) -> Result<()> {
         for (shard, &link) in (0..).zip(&self.links) {
             if self.hub.link(self.query, shard)? != link {
-                return Err(Error::Shard {
+                return Err(Error::shard(
                     shard,
-                    message: "its server was unreachable while it had a part of the query".into(),
-                });
+                    "its server was unreachable while it had a part of the query",
+                ));
             }
         }
         Ok(())

@@ -187,7 +187,7 @@ impl HubState {
         let mut answers = self.posts(query, from, vec![(to, message)], cancel)?;
         let (_, answer, bytes) = answers
             .pop()
-            .ok_or_else(|| refused(to, "it did not answer"))?;
+            .ok_or_else(|| Error::shard(to, "it did not answer"))?;
         Ok((answer, bytes))
     }
 
@@ -231,10 +231,8 @@ impl HubState {
             self.measured(begun.elapsed());
         }
         for ((shard, bytes), reply) in to.into_iter().zip(replies) {
-            let answer = read_answer(&reply).ok_or_else(|| Error::Shard {
-                shard,
-                message: "its answer does not match its request".into(),
-            })?;
+            let answer = read_answer(&reply)
+                .ok_or_else(|| Error::shard(shard, "its answer does not match its request"))?;
             answers.push((shard, answer, bytes));
         }
         Ok(answers)
@@ -314,7 +312,7 @@ impl HubState {
             return Ok(PartAnswer::Unknown);
         }
         if parts.open.contains_key(&(query, shard)) {
-            return Err(refused(shard, "a part of a query was started twice"));
+            return Err(Error::shard(shard, "a part of a query was started twice"));
         }
         if parts.open.len() >= PARTS {
             let text = format!("the server already runs {PARTS} parts of queries; try again");
@@ -499,15 +497,7 @@ fn token(program: &PartProgram) -> CancelToken {
 fn read_steps(program: &PartProgram, shard: u32) -> Result<Vec<Step>> {
     let steps = jindou_plan::wire::steps(&program.steps);
     let steps = steps.filter(|steps| is_exploration(steps));
-    steps.ok_or_else(|| refused(shard, "steps of a query that cannot be decoded"))
-}
-
-/// An [`Error::Shard`] about a message from or to this shard.
-pub(super) fn refused(shard: u32, why: &str) -> Error {
-    Error::Shard {
-        shard,
-        message: why.into(),
-    }
+    steps.ok_or_else(|| Error::shard(shard, "steps of a query that cannot be decoded"))
 }
 
 /// The fork-join of a process (OSDI '16, §5.2): sends explorations to the shards that have their data, and handles
@@ -588,10 +578,8 @@ impl Posts for Hub {
                 &e, shard,
             ))));
         }
-        let (query, message) = read(message).ok_or_else(|| Error::Shard {
-            shard,
-            message: "it was sent an unreadable message".into(),
-        })?;
+        let (query, message) = read(message)
+            .ok_or_else(|| Error::shard(shard, "it was sent an unreadable message"))?;
         Ok(put_answer(&self.0.answered(shard, query, message)))
     }
 }

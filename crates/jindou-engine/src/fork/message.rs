@@ -198,10 +198,7 @@ impl PartFailure {
             5 => Error::Internal(self.text.clone()),
             kind => match self.text.parse() {
                 Ok(limit) if kind == 4 => Error::Timeout(Duration::from_nanos(limit)),
-                _ => Error::Shard {
-                    shard: self.shard,
-                    message: self.text.clone(),
-                },
+                _ => Error::shard(self.shard, self.text.clone()),
             },
         }
     }

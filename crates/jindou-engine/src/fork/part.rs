@@ -7,7 +7,7 @@
 
 mod outbox;
 
-use super::hub::{Activity, HubState, refused};
+use super::hub::{Activity, HubState};
 use super::line::{RowDestination, StepLine, layouts};
 use super::message::{
     Columns, PartAnswer, PartCounts, PartFailure, PartMessage, PartProgram, PartReport, QueryName,
@@ -136,7 +136,7 @@ impl QueryPart {
             .is_some_and(|first| first.column as usize >= width)
         {
             let why = "the first rows by a column that the steps do not give";
-            return Err(refused(shard, why));
+            return Err(Error::shard(shard, why));
         }
         let full = (0..shards).map(|_| AtomicU64::new(0)).collect();
         let mut queue = Vec::new();
@@ -174,13 +174,14 @@ impl QueryPart {
     /// `Shard` if this shard cannot produce them, or if the part was started before.
     pub fn start(self: &Arc<Self>, number: u64, alone: bool) -> Result<PartAnswer> {
         let start = PagedStart::new(&*self.graph, &self.steps, number, alone);
-        let start = start.ok_or_else(|| refused(self.shard, "a start that no shard can make"))?;
+        let start =
+            start.ok_or_else(|| Error::shard(self.shard, "a start that no shard can make"))?;
         let mut state = lock(&self.state);
         if state.ended {
             return Ok(PartAnswer::Unknown);
         }
         if state.start.replace(start).is_some() {
-            return Err(refused(self.shard, "a part was started twice"));
+            return Err(Error::shard(self.shard, "a part was started twice"));
         }
         self.wake_one(&mut state)?;
         Ok(PartAnswer::Taken(state.charge.bytes()))
@@ -201,7 +202,7 @@ impl QueryPart {
                 .get(step - 1)
                 .is_some_and(|l| l.len() == rows.columns.len());
         if !fits {
-            return Err(refused(self.shard, "rows that do not match the query"));
+            return Err(Error::shard(self.shard, "rows that do not match the query"));
         }
         let mut state = lock(&self.state);
         if state.ended {
@@ -526,10 +527,7 @@ impl QueryPart {
             }
             PartAnswer::Failed(f) => Err(f.error()),
             PartAnswer::Unknown if lock(&self.state).ended => Err(Error::Cancelled),
-            _ => Err(Error::Shard {
-                shard,
-                message: "the query has ended there".into(),
-            }),
+            _ => Err(Error::shard(shard, "the query has ended there")),
         }
     }
 

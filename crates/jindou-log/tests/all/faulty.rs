@@ -2,10 +2,12 @@
 //! records must always be there, the records after them only in order and complete, and nothing else may ever be
 //! returned.
 
+use crate::log_files;
 use jindou_log::{
     Crash, Damage, DiskFaults, Durability, Faulty, Files, Log, LogOptions, Recovery, check,
     check_for,
 };
+use jindou_model::random::splitmix64;
 use jindou_model::{Error, Result};
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -19,11 +21,7 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n.max(1)
+        splitmix64(&mut self.0) % n.max(1)
     }
 
     fn one_in(&mut self, n: u64) -> bool {
@@ -440,9 +438,7 @@ fn run(seed: u64) {
 /// Opens copies of the disk in which one log file is missing. This must be reported, unless no caller was told of a
 /// record in that file.
 fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
-    let mut names = files.list().expect("list");
-    names.retain(|n| n.ends_with(".log"));
-    names.sort();
+    let names = log_files(files);
     let least = model.least(files, crash).min(model.told);
     for name in &names {
         let copy = files.copy(random.below(u64::MAX));
@@ -487,9 +483,7 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
     let report = check(files).expect("a disk without faults");
     report.damages.iter().for_each(|d| show(files, d));
     assert!(report.is_sound(), "{:?}", report.damages);
-    let mut names = files.list().expect("list");
-    names.retain(|n| n.ends_with(".log"));
-    names.sort();
+    let names = log_files(files);
     let least = model.least(files, crash);
     for _ in 0..4 {
         let Some(name) = names.get(random.below(names.len() as u64) as usize) else {

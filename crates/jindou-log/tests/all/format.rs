@@ -1,6 +1,7 @@
 //! Log files that were truncated or changed at any position: reading must return a prefix of the records, or report
 //! damage.
 
+use crate::log_files;
 use jindou_log::{Crash, Faulty, Files, Log, LogOptions, check};
 use jindou_model::Error;
 use proptest::prelude::*;
@@ -52,13 +53,6 @@ fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64, start: u64) -> Faulty {
     files
 }
 
-/// Names of the log's files, without the record of the newest file.
-fn log_files(files: &Faulty) -> Vec<String> {
-    let mut names = files.list().expect("list");
-    names.retain(|n| n.ends_with(".log"));
-    names
-}
-
 fn read(files: &Faulty, start: u64) -> (Result<bool, Error>, Vec<Vec<u8>>) {
     let mut records = Vec::new();
     let opened = Log::open(
@@ -105,8 +99,7 @@ proptest! {
     ) {
         let files = write(&groups, file_bytes, start);
         let all: Vec<Vec<u8>> = groups.concat();
-        let mut names = log_files(&files);
-        names.sort();
+        let names = log_files(&files);
         let name = which.get(&names).clone();
         let length = files.len(&name).expect("length");
         files.open(&name).expect("open").truncate(at.index(length as usize) as u64).expect("truncate");
@@ -152,8 +145,7 @@ proptest! {
     ) {
         let files = write(&groups, file_bytes, start);
         let all: Vec<Vec<u8>> = groups.concat();
-        let mut names = log_files(&files);
-        names.sort();
+        let names = log_files(&files);
         let name = which.get(&names).clone();
         let length = files.len(&name).expect("length");
         let bytes = if zeros { vec![0; rubbish.len()] } else { rubbish };

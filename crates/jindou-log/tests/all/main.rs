@@ -54,6 +54,14 @@ fn open(
     Ok((log, found, records))
 }
 
+/// Names of the log's files in order, without the record of the newest file.
+fn log_files(files: &dyn Files) -> Vec<String> {
+    let mut names = files.list().expect("list");
+    names.retain(|name| name.ends_with(".log"));
+    names.sort();
+    names
+}
+
 /// Appends a record and waits until it is acknowledged.
 fn append(log: &Log, number: u64, record: Vec<u8>) -> Result<()> {
     log.append(number, record).expect("append").wait()

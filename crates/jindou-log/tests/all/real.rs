@@ -1,6 +1,6 @@
 //! Logs in real files: processes that are killed, files that are removed, a second process on the same store.
 
-use crate::append;
+use crate::{append, log_files};
 use jindou_log::{Directory, Durability, Files, Log, LogOptions, StoreLock, check};
 use jindou_model::{Error, Result};
 use std::io::{self, BufRead, BufReader, Write};
@@ -155,12 +155,9 @@ fn reopened_again_and_again_it_makes_no_files_without_need() {
         for _ in 0..3 {
             open(directory.path(), 0, LogOptions::default()).expect("open");
         }
-        let names = Directory::open(directory.path())
-            .expect("open")
-            .list()
-            .expect("list");
-        let logs = names.iter().filter(|name| name.ends_with(".log"));
-        assert_eq!(logs.count() as u64, round + 1, "{names:?}");
+        let files = Directory::open(directory.path()).expect("open");
+        let names = log_files(&files);
+        assert_eq!(names.len() as u64, round + 1, "{names:?}");
     }
 }
 
@@ -203,12 +200,7 @@ fn a_missing_file_is_named() {
         append(&log, n, record(n)).expect("wait");
     }
     log.close().expect("close");
-    let mut names = Directory::open(directory.path())
-        .expect("open")
-        .list()
-        .expect("list");
-    names.retain(|name| name.ends_with(".log"));
-    names.sort();
+    let names = log_files(&Directory::open(directory.path()).expect("open"));
     assert!(names.len() > 4);
     for name in &names {
         let path = directory.path().join(name);
@@ -267,8 +259,7 @@ fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
     }
     let read = |hidden: u32| {
         let inner = Directory::create(path).expect("the directory");
-        let mut names = inner.list().expect("names");
-        names.retain(|name| name.ends_with(".log"));
+        let names = log_files(&inner);
         assert_eq!(names.len(), 2, "{names:?}");
         let files = Late {
             inner,

@@ -4,7 +4,7 @@
 //! lists exists with the listed length. The content of the other parts is verified when a base is downloaded. Groups
 //! and spans are read completely.
 
-use super::{BaseInBucket, Beginning, Bucket, Failure, Identity, Survey};
+use super::{BaseInBucket, Beginning, Bucket, Failure, Identity, Survey, if_there};
 use crate::machine::{Base, Damage, Group, Name, read_span};
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, HashMap};
@@ -253,13 +253,9 @@ impl Bucket {
 
     /// Reads a group's own object; `None` if the object is missing.
     async fn own_object(&self, epoch: u64, number: u64) -> Result<Option<Own>, Failure> {
-        let bytes = match self
-            .get_with_retries(&Name::Group(number).text(epoch))
-            .await
-        {
-            Ok((bytes, _)) => bytes,
-            Err(Failure::Missing) => return Ok(None),
-            Err(failure) => return Err(failure),
+        let name = Name::Group(number).text(epoch);
+        let Some((bytes, _)) = if_there(self.get_with_retries(&name).await)? else {
+            return Ok(None);
         };
         let read = Group::read(epoch, &bytes).and_then(|group| match group.number == number {
             true => Ok(Link::of(&group, epoch)),
@@ -277,17 +273,10 @@ impl Bucket {
         epoch: u64,
         (first, last): (u64, u64),
     ) -> Result<Option<Vec<Group>>, Failure> {
-        match self
-            .get_with_retries(&Name::Span(first, last).text(epoch))
-            .await
-        {
-            Ok((bytes, _)) => {
-                let groups = read_span(epoch, &bytes).ok();
-                Ok(groups.filter(|groups| groups.iter().map(|g| g.number).eq(first..=last)))
-            }
-            Err(Failure::Missing) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        let name = Name::Span(first, last).text(epoch);
+        let read = if_there(self.get_with_retries(&name).await)?;
+        let groups = read.and_then(|(bytes, _)| read_span(epoch, &bytes).ok());
+        Ok(groups.filter(|groups| groups.iter().map(|g| g.number).eq(first..=last)))
     }
 }
 

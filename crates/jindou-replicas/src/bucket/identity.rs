@@ -1,7 +1,7 @@
 //! The identity of a log, and the list of servers that follow it.
 
 use super::past::micros;
-use super::{Bucket, Failure, Lane, PAGE, Put};
+use super::{Bucket, Failure, PAGE, Put, if_there};
 use crate::machine::Name;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -187,10 +187,8 @@ impl Bucket {
     /// # Errors
     /// If the bucket fails.
     pub async fn first_object(&self) -> Result<FirstObject, Failure> {
-        let bytes = match self.get(IDENTITY).await {
-            Ok(bytes) => bytes,
-            Err(Failure::Missing) => return Ok(FirstObject::Missing),
-            Err(failure) => return Err(failure),
+        let Some(bytes) = if_there(self.get(IDENTITY).await)? else {
+            return Ok(FirstObject::Missing);
         };
         // An object of a later format version may have other fields, so read only the version first.
         let format = serde_json::from_slice::<serde_json::Value>(&bytes)
@@ -297,14 +295,6 @@ impl Bucket {
         put.map_err(|e| format!("{IDENTITY} cannot be put into the bucket: {e}"))
     }
 
-    /// Creates the lost `log.json` of a log again. Returns the identity that `log.json` contains afterwards.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub async fn write_identity(&self, identity: Identity) -> Result<Identity, String> {
-        self.begin_as(identity).await
-    }
-
     /// Creates a log, unless one exists. Returns the identity of the log that exists afterwards.
     ///
     /// # Errors
@@ -317,11 +307,12 @@ impl Bucket {
         self.begin_as(mine).await
     }
 
-    /// Creates a log with this identity, unless one exists. Returns the identity of the log that exists afterwards.
+    /// Creates a log with this identity, or its lost `log.json`, unless one exists. Returns the identity of the log that
+    /// exists afterwards.
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub(crate) async fn begin_as(&self, mine: Identity) -> Result<Identity, String> {
+    pub async fn begin_as(&self, mine: Identity) -> Result<Identity, String> {
         let bytes = serde_json::to_vec(&mine).map_err(|e| e.to_string())?;
         let mut last = None;
         for _ in 0..ATTEMPTS {
@@ -415,11 +406,9 @@ impl Bucket {
         let Some(name) = self.name(&meta.location) else {
             return Ok(None);
         };
-        let bytes = match self.get_in(Lane::Get, &name).await {
-            Ok((bytes, _)) => bytes,
-            Err(Failure::Missing) => return Ok(None),
-            // This must be an error: a list without the entry would mean that the server is gone.
-            Err(failure) => return Err(failure),
+        // A failure must be an error: a list without the entry would mean that the server is gone.
+        let Some(bytes) = if_there(self.get(&name).await)? else {
+            return Ok(None);
         };
         let entry = serde_json::from_slice::<ServerEntry>(&bytes).ok();
         Ok(entry.filter(|entry| self.key(&format!("{SERVERS}/{}", entry.name)) == meta.location))
@@ -435,11 +424,8 @@ impl Bucket {
     /// # Errors
     /// If the bucket fails.
     pub async fn entry_of(&self, name: &str) -> Result<Option<ServerEntry>, Failure> {
-        match self.get(&format!("{SERVERS}/{name}")).await {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-            Err(Failure::Missing) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        let bytes = if_there(self.get(&format!("{SERVERS}/{name}")).await)?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 }
 

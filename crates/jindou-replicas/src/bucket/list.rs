@@ -61,11 +61,7 @@ impl Bucket {
                 Ok(Some(Some(Err(e)))) => return Err(failure(&e)),
                 Ok(Some(None)) => return Ok((names, false)),
                 Ok(None) => return Err(Failure::Unknown("the listing was dropped".into())),
-                Err(_) => {
-                    return Err(Failure::Unknown(
-                        "the bucket does not answer in time".into(),
-                    ));
-                }
+                Err(_) => return Err(Failure::late()),
             }
             if names.len() > most {
                 return Ok((names, true));

@@ -40,7 +40,7 @@ use object_store::{
     GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
 };
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -70,6 +70,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The permits for bytes that are being read, one for each KiB.
+    fn kib(&self) -> usize {
+        self.bytes.div_ceil(KIB).clamp(1, u32::MAX as usize)
+    }
+}
+
 /// Reason why a request failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure {
@@ -94,6 +101,21 @@ impl std::fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl Failure {
+    /// The failure of a request whose answer did not come in time.
+    pub(crate) fn late() -> Self {
+        Self::Unknown("the bucket does not answer in time".into())
+    }
+}
+
+/// The content that was read; `None` if the object is missing.
+fn if_there<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match read {
+        Err(Failure::Missing) => Ok(None),
+        read => read.map(Some),
+    }
+}
 
 /// Outcome of a put with create-only semantics.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -174,7 +196,7 @@ impl Bucket {
     /// A directory accessed through the caller's object store, for example one that counts requests or injects
     /// failures.
     pub fn over_folder(store: Arc<dyn ObjectStore>, folder: &Path, limits: Limits) -> Self {
-        Self::of(store, "", Some(folder.to_owned()), limits)
+        Self::of(store, "", Some(folder), limits)
     }
 
     /// The same bucket accessed through the caller's wrapper of the object store, for example one that counts requests
@@ -183,26 +205,21 @@ impl Bucket {
     pub fn wrapped(&self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         let store = wrap(self.0.store.clone());
         let limits = self.0.limits.clone();
-        Self::of(
-            store,
-            self.0.prefix.as_ref(),
-            self.folder().map(Path::to_owned),
-            limits,
-        )
+        Self::of(store, self.0.prefix.as_ref(), self.folder(), limits)
     }
 
     fn of(
         store: Arc<dyn ObjectStore>,
         prefix: &str,
-        folder: Option<PathBuf>,
+        folder: Option<&Path>,
         limits: Limits,
     ) -> Self {
         let lane = |permits| Arc::new(Semaphore::new(permits));
         Self(Arc::new(Inner {
             store,
             prefix: Key::from(prefix),
-            anchor: folder.as_deref().map(Anchor::new),
-            bytes: lane(limits.bytes.div_ceil(KIB).clamp(1, u32::MAX as usize)),
+            anchor: folder.map(Anchor::new),
+            bytes: lane(limits.kib()),
             limits,
             // Enough for the concurrent requests of the machine and some earlier ones that hang.
             lanes: [lane(8), lane(4), lane(16), lane(8)],
@@ -281,9 +298,7 @@ impl Bucket {
         match timeout_at(end, task).await {
             Ok(Ok((result, permit))) => Ok((result.map_err(|e| failure(&e))?, permit)),
             Ok(Err(_)) => Err(Failure::Unknown("the request was dropped".into())),
-            Err(_) => Err(Failure::Unknown(
-                "the bucket does not answer in time".into(),
-            )),
+            Err(_) => Err(Failure::late()),
         }
     }
 
@@ -374,13 +389,9 @@ impl Bucket {
             )));
         }
         let end = Instant::now() + self.time_for(meta.size);
-        let all = self
-            .0
-            .limits
-            .bytes
+        let share = (meta.size as usize)
             .div_ceil(KIB)
-            .clamp(1, u32::MAX as usize);
-        let share = (meta.size as usize).div_ceil(KIB).clamp(1, all) as u32;
+            .clamp(1, self.0.limits.kib()) as u32;
         let Ok(Ok(share)) = timeout_at(end, self.0.bytes.clone().acquire_many_owned(share)).await
         else {
             return Err(Failure::Unknown("too many bytes are being read".into()));
@@ -397,11 +408,10 @@ impl Bucket {
             Fetch::Group(number) => Name::Group(number),
             Fetch::Span(first, last) => Name::Span(first, last),
         };
-        match self.get(&name.text(epoch)).await {
-            Ok(bytes) => Ok(Fetched::Bytes(bytes.as_ref().into())),
-            Err(Failure::Missing) => Ok(Fetched::Missing),
-            Err(failure) => Err(failure),
-        }
+        let bytes = if_there(self.get(&name.text(epoch)).await)?;
+        Ok(bytes.map_or(Fetched::Missing, |bytes| {
+            Fetched::Bytes(bytes.as_ref().into())
+        }))
     }
 
     /// Deletes groups and spans that end at or before `number`, in ascending order, in batches of a thousand.

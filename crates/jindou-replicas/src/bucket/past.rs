@@ -1,6 +1,6 @@
 //! Reading of a log without following it.
 
-use super::{Bucket, Failure, IDENTITY, Lane};
+use super::{Bucket, Failure, IDENTITY, Lane, if_there};
 use crate::machine::{Damage, Group, Name};
 use futures_util::StreamExt;
 use object_store::{ObjectMeta, ObjectStoreExt};
@@ -75,11 +75,7 @@ impl Bucket {
             let request = async move { store.head(&key).await };
             Ok(self.within(end, permit, request).await?.0)
         });
-        match head.await {
-            Ok(meta) => Ok(Some(micros(&meta))),
-            Err(Failure::Missing) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        Ok(if_there(head.await)?.as_ref().map(micros))
     }
 
     /// Reads groups in order and passes each to `each`, with the time at which its object was written, or `None` if the

@@ -87,7 +87,8 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
                 }
             }
         }
-        match dial(&table, &name, &entry, lower).await {
+        let dial = |place| dial_place(&table, &name, &entry, lower, place);
+        match first_that_answers(&table, &entry, dial).await {
             Ok(()) => (mean, well) = (AGAIN.0, Instant::now()),
             Err(failed) => {
                 table.refused(&name, version, failed.refused);
@@ -107,16 +108,15 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
     }
 }
 
-/// Dials a server and runs the connection until it ends.
+/// Dials the addresses of a server in turn by `dial`, until one succeeds.
 ///
 /// # Errors
-/// The reason why the connection could not be established.
-async fn dial(
-    table: &Arc<Table>,
-    name: &ServerName,
+/// The reason why the last one failed.
+pub(super) async fn first_that_answers<T, F: Future<Output = Result<T, Failed>>>(
+    table: &Table,
     entry: &Entry,
-    lower: bool,
-) -> Result<(), Failed> {
+    dial: impl Fn(SocketAddr) -> F,
+) -> Result<T, Failed> {
     let mut failed = Failed::from("it has no address".to_owned());
     for address in &entry.addresses {
         let found = match resolve(table, address).await {
@@ -127,8 +127,8 @@ async fn dial(
             }
         };
         for place in found {
-            match dial_place(table, name, entry, lower, place).await {
-                Ok(()) => return Ok(()),
+            match dial(place).await {
+                Ok(done) => return Ok(done),
                 Err(e) => {
                     failed = Failed {
                         why: format!("{address}: {}", e.why),
@@ -145,10 +145,7 @@ async fn dial(
 ///
 /// # Errors
 /// A sentence for the operator.
-pub(super) async fn resolve(
-    table: &Table,
-    address: &str,
-) -> Result<impl Iterator<Item = SocketAddr>, String> {
+async fn resolve(table: &Table, address: &str) -> Result<impl Iterator<Item = SocketAddr>, String> {
     let limit = table.limits.times.greeting;
     match timeout(limit, tokio::net::lookup_host(address)).await {
         Ok(Ok(found)) => Ok(found.collect::<Vec<_>>().into_iter()),
@@ -197,6 +194,10 @@ fn wrong(e: std::io::Error) -> Failed {
     }
 }
 
+/// Dials an address of a server, and runs the connection until it ends.
+///
+/// # Errors
+/// The reason why the connection could not be established.
 async fn dial_place(
     table: &Arc<Table>,
     name: &ServerName,
@@ -240,9 +241,8 @@ async fn dial_place(
             ));
         }
     }
-    match table.join(name, shown, lower, theirs.most).await {
-        Ok(joined) => link::run(table, name, joined, stream).await,
-        Err(Rejection::Stranger | Rejection::Second | Rejection::Ending) => {}
+    if let Ok(joined) = table.join(name, shown, lower, theirs.most).await {
+        link::run(table, name, joined, stream).await;
     }
     Ok(())
 }
@@ -302,7 +302,7 @@ async fn run_accepted(
         return;
     };
     drop(slot);
-    let (mine, joined) = match &theirs {
+    let (answer, to, joined) = match &theirs {
         Ok(theirs) => {
             let joined = match theirs.to == table.me {
                 true => {
@@ -316,17 +316,13 @@ async fn run_accepted(
                 Err(Rejection::Second) => answer::SECOND,
                 Err(Rejection::Stranger | Rejection::Ending) => answer::STRANGER,
             };
-            let to = theirs.name.clone();
-            (Some((answer, to)), joined.ok())
+            (answer, theirs.name.clone(), joined.ok())
         }
         Err(version) => {
             table.other_version(&shown, *version);
             // The dialling server reads only the version in this answer.
-            (Some((answer::STRANGER, "".into())), None)
+            (answer::STRANGER, "".into(), None)
         }
-    };
-    let Some((answer, to)) = mine else {
-        return;
     };
     let mine = Greeting {
         answer,

@@ -1,7 +1,7 @@
 //! Connections between the servers in the bucket's list for shard requests. This module only transports bytes;
 //! `jindou-cluster` implements the protocol.
 
-use super::dial::{resolve, secure};
+use super::dial::{first_that_answers, secure};
 use super::table::Table;
 use super::tls::Fingerprint;
 use crate::machine::ServerName;
@@ -45,23 +45,9 @@ impl Streams {
         let entries = self.table.entries();
         let entry = entries.into_iter().find(|(of, _)| of == name);
         let (_, entry) = entry.ok_or("it is not in the list of servers")?;
-        let mut failed = "it has no address".to_owned();
-        for address in &entry.addresses {
-            let found = match resolve(&self.table, address).await {
-                Ok(found) => found,
-                Err(why) => {
-                    failed = why;
-                    continue;
-                }
-            };
-            for place in found {
-                match secure(&self.table, &self.tls, &entry, place).await {
-                    Ok((stream, _)) => return Ok(stream),
-                    Err(e) => failed = format!("{address}: {}", e.why),
-                }
-            }
-        }
-        Err(failed)
+        let dial = |place| secure(&self.table, &self.tls, &entry, place);
+        let stream = first_that_answers(&self.table, &entry, dial).await;
+        stream.map(|(stream, _)| stream).map_err(|e| e.why)
     }
 }
 

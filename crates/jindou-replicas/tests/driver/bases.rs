@@ -49,13 +49,7 @@ impl Incoming<usize> for Taken {
 }
 
 pub async fn check_bases(bucket: &Bucket) {
-    let mut faulty = None;
-    let bucket = bucket.wrapped(|store| {
-        let wrapped = Faulty::new(store, 9);
-        faulty = Some(wrapped.clone());
-        wrapped
-    });
-    let faulty = faulty.unwrap();
+    let (faulty, bucket) = Faulty::between(bucket, 9);
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![]));
     let large: Vec<u8> = (0..20_000_000_u32)
         .map(|i| (i.wrapping_mul(i) >> 7) as u8)

@@ -4,6 +4,8 @@
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
+use jindou_model::random::splitmix64;
+use jindou_replicas::Bucket;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
@@ -47,6 +49,11 @@ fn error(kind: io::ErrorKind) -> Error {
     }
 }
 
+/// The next random number of a sequence.
+pub fn random(state: &AtomicU64) -> u64 {
+    splitmix64(&mut state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst))
+}
+
 enum Fate {
     Well,
     /// Not executed; an error is returned.
@@ -78,6 +85,13 @@ impl Faulty {
         })
     }
 
+    /// The bucket with faults in between.
+    pub fn between(bucket: &Bucket, seed: u64) -> (Arc<Self>, Bucket) {
+        let mut faulty = None;
+        let bucket = bucket.wrapped(|store| faulty.insert(Self::new(store, seed)).clone());
+        (faulty.unwrap(), bucket)
+    }
+
     fn ask(&self, path: &Path, bytes: &[u8], time: u64) {
         let mut asked = self.asked.lock().unwrap();
         let attempts = asked.entry(path.to_string()).or_default();
@@ -92,26 +106,18 @@ impl Faulty {
         self.began.elapsed().as_micros() as u64
     }
 
-    fn random(&self) -> u64 {
-        let step = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.seed.fetch_add(step, Ordering::SeqCst);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn fate(&self) -> Result<Fate> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         if self.away.load(Ordering::SeqCst) {
             return Err(error(io::ErrorKind::NotConnected));
         }
-        if self.random() % 1000 >= self.bad.load(Ordering::SeqCst) {
+        if random(&self.seed) % 1000 >= self.bad.load(Ordering::SeqCst) {
             return Ok(Fate::Well);
         }
-        Ok(match self.random() % 6 {
+        Ok(match random(&self.seed) % 6 {
             0 => Fate::Lost,
             1 | 2 => Fate::AnswerLost,
-            3 => Fate::Late(Duration::from_millis(self.random() % 1500)),
+            3 => Fate::Late(Duration::from_millis(random(&self.seed) % 1500)),
             4 => Fate::Conflict,
             _ => Fate::Repeated,
         })
@@ -201,7 +207,7 @@ impl ObjectStore for Faulty {
             Ok(Fate::Well) => self.inner.delete_stream(paths),
             // The body ends in the middle.
             _ => {
-                let some = self.random() as usize % 4;
+                let some = random(&self.seed) as usize % 4;
                 let lost = futures_util::stream::iter([Err(error(io::ErrorKind::ConnectionReset))]);
                 self.inner
                     .delete_stream(paths.take(some).boxed())

@@ -1,10 +1,11 @@
 //! Logs of which an object is missing or damaged: which servers notice, and what they do then.
 
 use crate::store::Tiny;
+use crate::world::{DriverTask, begin};
 use jindou_replicas::simulate::{EPOCH, State};
 use jindou_replicas::{
     Base, Beginning, Bucket, Consistency, Group, Handle, Limits, Name, NoPeers, Options, Outcome,
-    Report, RequestKey, Settings, start,
+    Report, RequestKey, Settings,
 };
 use jindou_testing::{copy_folder, files_below};
 use std::collections::BTreeMap;
@@ -42,21 +43,33 @@ fn limits() -> Limits {
 struct Server {
     handle: Handle<State>,
     tiny: Tiny,
+    driver: DriverTask,
 }
 
 impl Server {
     /// # Errors
     /// The reason why the server does not start.
     async fn start(log: &Path, tiny: Tiny, name: &str) -> Result<Self, String> {
+        Self::with(settings(), log, tiny, name).await
+    }
+
+    /// Starts a server with these settings.
+    async fn with(settings: Settings, log: &Path, tiny: Tiny, name: &str) -> Result<Self, String> {
         let bucket = Bucket::directory(log, limits()).unwrap();
         let mut options = Options::new(name);
-        options.settings = settings();
+        options.settings = settings;
         options.new_log = Some(EPOCH);
-        let (peers, incoming) = NoPeers::connect();
-        let started = start(tiny.clone(), bucket, peers, incoming, options).await;
-        let (handle, driver) = started?;
-        tokio::spawn(driver.run());
-        Ok(Self { handle, tiny })
+        let (handle, driver) = begin(tiny.clone(), bucket, NoPeers::connect(), options).await?;
+        Ok(Self {
+            handle,
+            tiny,
+            driver,
+        })
+    }
+
+    /// Starts a server with an empty folder.
+    async fn empty(log: &Path, name: &str) -> Self {
+        Self::start(log, Tiny::default(), name).await.unwrap()
     }
 
     async fn update(&self, key: u64) -> Outcome {
@@ -77,6 +90,17 @@ impl Server {
             }
         }
     }
+
+    /// The same, after as many attempts as it takes, up to 100.
+    async fn read_at_last(&self) -> Result<(u64, State), String> {
+        for _ in 0..100 {
+            if let Ok(read) = self.read().await {
+                return Ok(read);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.read().await
+    }
 }
 
 /// A log of 20 groups and the states after them.
@@ -88,9 +112,7 @@ struct Template {
 /// Bases are saved after these groups.
 async fn template(bases: &[u64]) -> Template {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), Tiny::default(), "maker")
-        .await
-        .unwrap();
+    let server = Server::empty(folder.path(), "maker").await;
     let mut states = vec![State::default()];
     for number in 1..=GROUPS {
         let outcome = server.update(number).await;
@@ -418,9 +440,7 @@ fn short(name: &str) -> &str {
 async fn ten_thousand_entries_do_not_delay_a_start() {
     let folder = tempfile::tempdir().unwrap();
     let begun = std::time::Instant::now();
-    let server = Server::start(folder.path(), Tiny::default(), "one")
-        .await
-        .unwrap();
+    let server = Server::empty(folder.path(), "one").await;
     server.read().await.unwrap();
     let usual = begun.elapsed();
     server.handle.stop();
@@ -430,9 +450,7 @@ async fn ten_thousand_entries_do_not_delay_a_start() {
         std::fs::write(servers.join(format!("old-{number}")), entry).unwrap();
     }
     let begun = std::time::Instant::now();
-    let server = Server::start(folder.path(), Tiny::default(), "two")
-        .await
-        .unwrap();
+    let server = Server::empty(folder.path(), "two").await;
     server.read().await.unwrap();
     let took = begun.elapsed();
     println!("{usual:?} without entries, {took:?} with 10,000");
@@ -447,9 +465,7 @@ async fn the_first_base_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let bucket = Bucket::directory(folder.path(), Limits::default()).unwrap();
     bucket.begin(EPOCH, Beginning::Changed).await.unwrap();
-    let waits = Server::start(folder.path(), Tiny::default(), "waits")
-        .await
-        .unwrap();
+    let waits = Server::empty(folder.path(), "waits").await;
     let why = waits.read().await.unwrap_err();
     assert!(why.contains(&Name::Base(0).text(EPOCH)), "{why}");
     // The published snapshot is empty, not the store that the log began with, so even `Any` refuses it.
@@ -459,18 +475,9 @@ async fn the_first_base_is_lost() {
     let server = Server::start(folder.path(), tiny, "first").await.unwrap();
     let name = folder.path().join(Name::Base(0).text(EPOCH));
     until(|| name.exists()).await;
-    let other = Server::start(folder.path(), Tiny::default(), "empty")
-        .await
-        .unwrap();
+    let other = Server::empty(folder.path(), "empty").await;
     assert_eq!(other.read().await, server.read().await);
-    let mut read = waits.read().await;
-    for _ in 0..100 {
-        if read.is_ok() {
-            break;
-        }
-        read = waits.read().await;
-    }
-    assert_eq!(read, server.read().await);
+    assert_eq!(waits.read_at_last().await, server.read().await);
 }
 
 /// A group was lost, and a server that did not know it wrote another one under its number.
@@ -485,7 +492,7 @@ async fn a_group_that_was_written_again_is_noticed() {
     std::fs::write(path(15), other.write(EPOCH).unwrap()).unwrap();
     let name = Name::Group(15).text(EPOCH);
     // A server that reads the new group and its successor, and a server that has applied the lost group.
-    let server = Server::start(log, Tiny::default(), "empty").await.unwrap();
+    let server = Server::empty(log, "empty").await;
     let why = server.read().await.unwrap_err();
     assert!(why.contains(&name), "{why}");
     let tiny = saved(log, 15, template.states[15]);
@@ -493,14 +500,7 @@ async fn a_group_that_was_written_again_is_noticed() {
         Group::read(EPOCH, &bytes).unwrap().hash(EPOCH);
     let server = Server::start(log, tiny, "has").await.unwrap();
     // Group 16 continues the group that the second server has.
-    let mut read = server.read().await;
-    for _ in 0..100 {
-        if read.is_ok() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        read = server.read().await;
-    }
+    let read = server.read_at_last().await;
     assert_eq!(read, Ok((GROUPS, template.states[GROUPS as usize])));
     let changed = Group::read(EPOCH, &std::fs::read(path(15)).unwrap())
         .unwrap()
@@ -520,9 +520,7 @@ async fn a_group_that_was_written_again_is_noticed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_in_an_evaluation_is_an_internal_error() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), Tiny::default(), "one")
-        .await
-        .unwrap();
+    let server = Server::empty(folder.path(), "one").await;
     let before = jindou_model::invariant::ended();
     let body = b"\xEE".as_slice();
     let outcome = server.handle.update(RequestKey(1), body.into()).await;
@@ -548,19 +546,12 @@ async fn what_is_lost_is_written_back_at_the_end() {
     for away in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        let bucket = Bucket::directory(&log, Limits::default()).unwrap();
-        let mut options = Options::new("one");
-        options.settings = Settings {
+        let settings = Settings {
             audit_every: Duration::from_secs(3600),
             ..settings()
         };
-        options.new_log = Some(EPOCH);
-        let (peers, incoming) = NoPeers::connect();
-        let tiny = Tiny::default();
-        let started = start(tiny.clone(), bucket, peers, incoming, options).await;
-        let (handle, driver) = started.unwrap();
-        let driver = tokio::spawn(driver.run());
-        let server = Server { handle, tiny };
+        let started = Server::with(settings, &log, Tiny::default(), "one").await;
+        let server = started.unwrap();
         for number in 1..=GROUPS {
             server.update(number).await;
         }
@@ -573,7 +564,7 @@ async fn what_is_lost_is_written_back_at_the_end() {
             std::fs::rename(&log, folder.path().join("away")).unwrap();
         }
         server.handle.stop();
-        driver.await.unwrap().unwrap();
+        server.driver.await.unwrap().unwrap();
         let reports = server.tiny.reports.lock().unwrap();
         if away {
             let is_reported =
@@ -596,23 +587,17 @@ async fn what_is_lost_is_written_back_at_the_end() {
 async fn servers_of_shards_merge_what_cannot_be_written_back() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let bucket = Bucket::directory(&log, Limits::default()).unwrap();
-    let mut options = Options::new("one");
-    options.settings = Settings {
+    let settings = Settings {
         // Twice as many groups are in memory.
         span_groups: 4,
         ..settings()
     };
-    options.new_log = Some(EPOCH);
-    let (peers, incoming) = NoPeers::connect();
     let tiny = Tiny {
         shards: vec![0],
         ..Tiny::default()
     };
-    let started = start(tiny.clone(), bucket, peers, incoming, options).await;
-    let (handle, driver) = started.unwrap();
-    let driver = tokio::spawn(driver.run());
-    let server = Server { handle, tiny };
+    let started = Server::with(settings, &log, tiny, "one").await;
+    let server = started.unwrap();
     for number in 1..=GROUPS {
         server.update(number).await;
     }
@@ -623,7 +608,7 @@ async fn servers_of_shards_merge_what_cannot_be_written_back() {
     std::fs::remove_file(log.join(Name::Group(3).text(EPOCH))).unwrap();
     until(|| server.tiny.merges.load(Ordering::SeqCst) > 0).await;
     server.handle.stop();
-    driver.await.unwrap().unwrap();
+    server.driver.await.unwrap().unwrap();
 }
 
 /// No new log begins in a folder that has only parts of bases.

@@ -1,6 +1,7 @@
 //! A relay for HTTP connections with faults drawn from a seed: it delays requests, cuts connections before, after and
 //! in responses, and drops responses.
 
+use crate::faulty::random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,20 +56,12 @@ impl Relay {
         relay
     }
 
-    fn random(&self) -> u64 {
-        let step = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.seed.fetch_add(step, Ordering::SeqCst);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn fate(&self) -> Fate {
-        if self.random() % 1000 >= self.bad.load(Ordering::SeqCst) {
+        if random(&self.seed) % 1000 >= self.bad.load(Ordering::SeqCst) {
             return Fate::Well;
         }
         self.wrong.fetch_add(1, Ordering::SeqCst);
-        match self.random() % 5 {
+        match random(&self.seed) % 5 {
             0 => Fate::CutBefore,
             1 => Fate::CutAfter,
             2 | 3 => Fate::CutIn,
@@ -102,7 +95,7 @@ impl Relay {
                     match fate {
                         Fate::Well => client.write_all(bytes).await.ok()?,
                         Fate::CutIn => {
-                            let some = self.random() as usize % bytes.len();
+                            let some = random(&self.seed) as usize % bytes.len();
                             client.write_all(&bytes[..some]).await.ok()?;
                             return None;
                         }

@@ -4,8 +4,8 @@ use crate::bases::check_bases;
 use crate::bucket::{check_objects, check_spans};
 use crate::faulty::Faulty;
 use crate::relay::Relay;
-use crate::servers::{seconds, settings};
-use crate::world::{World, limits};
+use crate::servers::{run_three_servers, seconds, seeds, settings};
+use crate::world::{Way, World, limits};
 use jindou_replicas::{Bucket, Consistency, Limits, RequestKey};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -206,14 +206,7 @@ async fn three_servers() {
         return;
     };
     let world = World::far(&gateway.bucket(), gateway.bucket(), 1, settings());
-    let servers = world.new_servers([false, false, true]).await;
-    let clients = world.clients(8, 3);
-    seconds(6.0).await;
-    let sums = world.finish(clients, &servers).await;
-    assert!(
-        sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
-        "{sums:?}"
-    );
+    run_three_servers(&world).await;
 }
 
 /// The S3 server is killed with SIGKILL while clients run, and is started again three seconds later.
@@ -285,9 +278,7 @@ async fn a_bad_network() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long"]
 async fn a_bad_network_in_many_seeds() {
-    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let first = number("JINDOU_SEED", 100);
-    for seed in first..first + number("JINDOU_RUNS", 12) {
+    for seed in seeds() {
         bad_network(seed).await;
     }
 }
@@ -318,11 +309,8 @@ async fn refused_by_the_server() {
         "the bucket cannot be read: the bucket refuses: there is no such bucket"
     );
     // A server that accepts every create-only put; versitygw does not, so `Faulty` simulates it.
-    let careless = gateway.bucket().wrapped(|store| {
-        let faulty = Faulty::new(store, 1);
-        faulty.careless.store(true, Ordering::SeqCst);
-        faulty
-    });
+    let (faulty, careless) = Faulty::between(&gateway.bucket(), 1);
+    faulty.careless.store(true, Ordering::SeqCst);
     let why = careless.probe().await.unwrap_err();
     assert!(why.contains("create the same name"), "{why}");
 }
@@ -509,7 +497,13 @@ async fn commits() {
 async fn idle_requests() {
     for count in [1, 3] {
         let store = Arc::new(object_store::memory::InMemory::new());
-        let world = World::new(store, None, true, 1, jindou_replicas::Settings::default());
+        let world = World::new(
+            store,
+            None,
+            Way::hub(),
+            1,
+            jindou_replicas::Settings::default(),
+        );
         let mut servers = Vec::new();
         for index in 0..count {
             servers.push(world.new_server(index, true).await);

@@ -3,15 +3,16 @@
 use crate::faulty::Faulty;
 use crate::store::LOADED;
 use crate::store::Tiny;
-use crate::world::{Server, Way, World, limits, request};
+use crate::world::{Server, Way, World, begin, limits, request};
 use jindou_replicas::simulate::EPOCH;
 use jindou_replicas::{
-    Beginning, Bucket, Consistency, Hub, Message, Name, NoPeers, Options, Outcome, Peers, Report,
-    RequestKey, ServerEntry, ServerName, Settings, Stopped, Unready, start,
+    Beginning, Bucket, Consistency, Message, Name, NoPeers, Options, Outcome, Peers, Report,
+    RequestKey, ServerEntry, ServerName, Settings, Stopped, Unready,
 };
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,28 +46,8 @@ fn no_peer_is_reported(servers: &[Server]) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_servers_over_a_directory() {
-    let (folder, store) = directory();
-    let world = World::new(store, Some(folder.path()), true, 1, settings());
-    let servers = world.new_servers([false, false, true]).await;
-    let clients = world.clients(8, 3);
-    seconds(6.0).await;
-    let sums = world.finish(clients, &servers).await;
-    assert!(
-        sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
-        "{sums:?}"
-    );
-    let spans = std::fs::read_dir(folder.path().join("span"))
-        .unwrap()
-        .count();
-    assert!(spans > 0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_servers_over_tcp() {
-    let (folder, store) = directory();
-    let world = World::with(store, Some(folder.path()), Way::Net, 1, settings());
+/// Three servers, one of which begins with an empty folder, answer clients for six seconds.
+pub async fn run_three_servers(world: &Arc<World>) -> Vec<Server> {
     let servers = world.new_servers([false, false, true]).await;
     let clients = world.clients(8, 3);
     seconds(6.0).await;
@@ -76,12 +57,30 @@ async fn three_servers_over_tcp() {
         sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
         "{sums:?}"
     );
-    no_peer_is_reported(&servers);
+    servers
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_servers_over_a_directory() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), Way::hub(), 1, settings());
+    run_three_servers(&world).await;
+    let spans = std::fs::read_dir(folder.path().join("span"))
+        .unwrap()
+        .count();
+    assert!(spans > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_servers_over_tcp() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), Way::Net, 1, settings());
+    no_peer_is_reported(&run_three_servers(&world).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_only_know_the_bucket() {
-    let world = World::new(Arc::new(InMemory::new()), None, false, 2, settings());
+    let world = World::new(Arc::new(InMemory::new()), None, Way::NoPeers, 2, settings());
     let servers = world.new_servers([true; 3]).await;
     let clients = world.clients(6, 3);
     seconds(7.0).await;
@@ -92,7 +91,7 @@ async fn servers_that_only_know_the_bucket() {
 /// A process stops when another process takes its name, since its peers then refuse its certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_taken_over_is_found_out_over_tcp() {
-    let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 3, settings());
+    let world = World::new(Arc::new(InMemory::new()), None, Way::Net, 3, settings());
     let _one = world.new_server(0, true).await;
     let earlier = world.new_server(1, true).await;
     seconds(1.0).await;
@@ -128,9 +127,8 @@ async fn queries_wait_until_the_other_servers_accept_this_one() {
     let peers = Refused(Arc::clone(&refused));
     let mut options = Options::new("one");
     options.new_log = Some(EPOCH);
-    let started = start(Tiny::default(), bucket, peers, incoming, options).await;
-    let (handle, driver) = started.unwrap();
-    let _running = tokio::spawn(driver.run());
+    let begun = begin(Tiny::default(), bucket, (peers, incoming), options).await;
+    let (handle, _) = begun.unwrap();
     // Longer than the wait for servers that do not answer.
     seconds(2.5).await;
     let unready = || async { handle.status().await.unwrap().unready };
@@ -150,7 +148,7 @@ async fn queries_wait_until_the_other_servers_accept_this_one() {
 /// connected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_updates_over_tcp() {
-    let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 9, settings());
+    let world = World::new(Arc::new(InMemory::new()), None, Way::Net, 9, settings());
     let servers = world.new_servers([true; 3]).await;
     let clients = world.clients(3, 3);
     seconds(3.5).await;
@@ -181,6 +179,13 @@ async fn large_updates_over_tcp() {
     no_peer_is_reported(&servers);
 }
 
+/// `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+pub fn seeds() -> Range<u64> {
+    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first = number("JINDOU_SEED", 100);
+    first..first + number("JINDOU_RUNS", 12)
+}
+
 /// One request of eight fails, and servers are killed in the middle.
 async fn bad_weather(seed: u64, way: Way, over_folder: bool) {
     weather(125, seed, way, over_folder).await;
@@ -190,8 +195,8 @@ async fn bad_weather(seed: u64, way: Way, over_folder: bool) {
 async fn weather(bad: u64, seed: u64, way: Way, over_folder: bool) {
     let (folder, local) = directory();
     let world = match over_folder {
-        true => World::with(local, Some(folder.path()), way, seed, settings()),
-        false => World::with(Arc::new(InMemory::new()), None, way, seed, settings()),
+        true => World::new(local, Some(folder.path()), way, seed, settings()),
+        false => World::new(Arc::new(InMemory::new()), None, way, seed, settings()),
     };
     world.faulty.bad.store(bad, Ordering::SeqCst);
     let empty = [0, 1, 2].map(|index| (seed >> index) & 1 == 0);
@@ -218,12 +223,12 @@ async fn weather(bad: u64, seed: u64, way: Way, over_folder: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_weather_over_a_directory() {
-    bad_weather(11, Way::Hub(Hub::default()), true).await;
+    bad_weather(11, Way::hub(), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_weather_in_memory() {
-    bad_weather(14, Way::Hub(Hub::default()), false).await;
+    bad_weather(14, Way::hub(), false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -246,9 +251,7 @@ async fn deaths_over_tcp() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long"]
 async fn deaths_over_tcp_in_many_seeds() {
-    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let first = number("JINDOU_SEED", 100);
-    for seed in first..first + number("JINDOU_RUNS", 12) {
+    for seed in seeds() {
         weather(0, seed, Way::Net, seed % 2 == 0).await;
     }
 }
@@ -257,12 +260,10 @@ async fn deaths_over_tcp_in_many_seeds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long"]
 async fn bad_weather_in_many_seeds() {
-    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let first = number("JINDOU_SEED", 100);
-    for seed in first..first + number("JINDOU_RUNS", 12) {
+    for seed in seeds() {
         let way = match seed % 4 {
             0 => Way::NoPeers,
-            1 => Way::Hub(Hub::default()),
+            1 => Way::hub(),
             _ => Way::Net,
         };
         bad_weather(seed, way, seed % 3 == 0).await;
@@ -277,7 +278,7 @@ async fn an_empty_folder_is_filled() {
         ..settings()
     };
     let (folder, store) = directory();
-    let world = World::new(store, Some(folder.path()), true, 3, settings);
+    let world = World::new(store, Some(folder.path()), Way::hub(), 3, settings);
     let mut servers = world.new_servers([false; 2]).await;
     let clients = world.clients(4, 2);
     for _ in 0..4 {
@@ -310,7 +311,7 @@ async fn an_empty_folder_is_filled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bucket_that_goes_away_and_comes_back() {
     let (folder, store) = directory();
-    let world = World::new(store, Some(folder.path()), true, 4, settings());
+    let world = World::new(store, Some(folder.path()), Way::hub(), 4, settings());
     let servers = world.new_servers([true; 2]).await;
     let clients = world.clients(2, 2);
     seconds(0.5).await;
@@ -365,7 +366,7 @@ async fn a_bucket_that_goes_away_and_comes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bucket_that_cannot_be_written() {
     let (folder, store) = directory();
-    let world = World::new(store, Some(folder.path()), true, 5, settings());
+    let world = World::new(store, Some(folder.path()), Way::hub(), 5, settings());
     let servers = world.new_servers([true; 2]).await;
     let clients = world.clients(2, 2);
     for kind in [ErrorKind::StorageFull, ErrorKind::PermissionDenied] {
@@ -390,7 +391,7 @@ async fn a_bucket_that_cannot_be_written() {
 /// After a start from the local base, or from one in the bucket, a retry still gets the first answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeated_requests_after_a_start() {
-    let world = World::new(Arc::new(InMemory::new()), None, false, 8, settings());
+    let world = World::new(Arc::new(InMemory::new()), None, Way::NoPeers, 8, settings());
     let mut server = world.new_server(0, false).await;
     let ask = async |server: &Server| {
         let running = server.process();
@@ -429,7 +430,7 @@ async fn repeated_requests_after_a_start() {
 /// A base that is saved during the upload of another one, or whose upload fails, is uploaded afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newest_saved_base_is_uploaded() {
-    let world = World::new(Arc::new(InMemory::new()), None, false, 9, settings());
+    let world = World::new(Arc::new(InMemory::new()), None, Way::NoPeers, 9, settings());
     let server = world.new_server(0, false).await;
     let running = server.process();
     let save = async || {
@@ -466,7 +467,7 @@ async fn the_newest_saved_base_is_uploaded() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_evaluation_holds_nothing_up() {
-    let world = World::new(Arc::new(InMemory::new()), None, true, 6, settings());
+    let world = World::new(Arc::new(InMemory::new()), None, Way::hub(), 6, settings());
     let servers = world.new_servers([true; 2]).await;
     for _ in 0..3 {
         world.update().await;
@@ -500,10 +501,8 @@ async fn starts_that_are_refused() {
     let store = Arc::new(InMemory::new());
     let bucket = Bucket::new(store.clone(), "", limits());
     let try_start = async |tiny: Tiny, name: &str| {
-        let (peers, incoming) = NoPeers::connect();
-        let options = Options::new(name);
-        let started = start(tiny, bucket.clone(), peers, incoming, options).await;
-        started.map(|_| ()).unwrap_err()
+        let begun = begin(tiny, bucket.clone(), NoPeers::connect(), Options::new(name)).await;
+        begun.map(|_| ()).unwrap_err()
     };
     let why = try_start(Tiny::default(), "a/b").await;
     assert!(why.contains("is not a name of a server"), "{why}");
@@ -531,15 +530,13 @@ async fn starts_that_are_refused() {
 async fn ends_of_drivers() {
     let store = Faulty::new(Arc::new(InMemory::new()), 7);
     let bucket = Bucket::new(store, "", limits());
-    let begin = async |options: Options| {
-        let (peers, incoming) = NoPeers::connect();
-        let started = start(Tiny::default(), bucket.clone(), peers, incoming, options).await;
-        let (handle, driver) = started.unwrap();
-        (handle, tokio::spawn(driver.run()))
+    let start = async |options: Options| {
+        let begun = begin(Tiny::default(), bucket.clone(), NoPeers::connect(), options).await;
+        begun.unwrap()
     };
     // A driver ends when its token is cancelled, when its handle stops it, and when its last handle is dropped.
     let options = Options::new("one");
-    let (handle, task) = begin(options.clone()).await;
+    let (handle, task) = start(options.clone()).await;
     options.cancel.cancel();
     assert_eq!(task.await.unwrap(), Ok(()));
     let body = b"\0".as_slice();
@@ -547,17 +544,17 @@ async fn ends_of_drivers() {
         handle.update(RequestKey(1), body.into()).await,
         Outcome::Unknown
     );
-    let (handle, task) = begin(Options::new("one")).await;
+    let (handle, task) = start(Options::new("one")).await;
     handle.stop();
     assert_eq!(task.await.unwrap(), Ok(()));
-    let (handle, task) = begin(Options::new("one")).await;
+    let (handle, task) = start(Options::new("one")).await;
     drop(handle);
     assert_eq!(task.await.unwrap(), Ok(()));
     // It also ends when another process takes its name.
     let mut options = Options::new("one");
     options.refresh = Duration::from_millis(200);
-    let (_first, first) = begin(options.clone()).await;
-    let (second, task) = begin(options).await;
+    let (_first, first) = start(options.clone()).await;
+    let (second, task) = start(options).await;
     assert_eq!(first.await.unwrap(), Err(Stopped::Replaced));
     assert!(matches!(
         second.update(RequestKey(2), body.into()).await,

@@ -4,8 +4,8 @@ use crate::faulty::Faulty;
 use crate::store::{Folder, Tiny};
 use jindou_replicas::simulate::{Ack, EPOCH, History, ReadAnswer, State, fingerprint, judge};
 use jindou_replicas::{
-    Bucket, Consistency, Failure, Handle, Hub, Limits, Name, NoPeers, Options, Outcome, Request,
-    RequestKey, Settings, Stopped, net, start,
+    Bucket, Consistency, Failure, FromPeer, Handle, Hub, Limits, Name, NoPeers, Options, Outcome,
+    Peers, Request, RequestKey, Settings, Stopped, net, start,
 };
 use object_store::ObjectStore;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// How servers are connected to each other.
@@ -21,6 +22,29 @@ pub enum Way {
     Hub(Hub),
     /// TCP over the loopback interface.
     Net,
+}
+
+impl Way {
+    pub fn hub() -> Self {
+        Self::Hub(Hub::default())
+    }
+}
+
+/// The task of a driver.
+pub type DriverTask = JoinHandle<Result<(), Stopped>>;
+
+/// Starts a server over these connections, and its driver.
+///
+/// # Errors
+/// The reason why the server does not start.
+pub async fn begin<P: Peers + Sync>(
+    store: Tiny,
+    bucket: Bucket,
+    (peers, incoming): (P, mpsc::Receiver<FromPeer>),
+    options: Options,
+) -> Result<(Handle<State>, DriverTask), String> {
+    let (handle, driver) = start(store, bucket, peers, incoming, options).await?;
+    Ok((handle, tokio::spawn(driver.run())))
 }
 
 pub struct World {
@@ -56,7 +80,7 @@ pub struct Running {
 pub struct Server {
     pub index: usize,
     pub folder: Folder,
-    pub running: Option<(Running, JoinHandle<Result<(), Stopped>>)>,
+    pub running: Option<(Running, DriverTask)>,
 }
 
 impl Server {
@@ -84,20 +108,6 @@ impl World {
     pub fn new(
         store: Arc<dyn ObjectStore>,
         folder: Option<&Path>,
-        connected: bool,
-        seed: u64,
-        settings: Settings,
-    ) -> Arc<Self> {
-        let way = match connected {
-            true => Way::Hub(Hub::default()),
-            false => Way::NoPeers,
-        };
-        Self::with(store, folder, way, seed, settings)
-    }
-
-    pub fn with(
-        store: Arc<dyn ObjectStore>,
-        folder: Option<&Path>,
         way: Way,
         seed: u64,
         settings: Settings,
@@ -121,14 +131,8 @@ impl World {
     /// Creates a world whose path to the bucket has faults of its own; `truth` is a path without faults.
     #[cfg(feature = "s3")]
     pub fn far(bucket: &Bucket, truth: Bucket, seed: u64, settings: Settings) -> Arc<Self> {
-        let mut faulty = None;
-        let bucket = bucket.wrapped(|store| {
-            let wrapped = Faulty::new(store, seed);
-            faulty = Some(wrapped.clone());
-            wrapped
-        });
-        let way = Way::Hub(Hub::default());
-        Self::of(faulty.unwrap(), bucket, Some(truth), way, settings)
+        let (faulty, bucket) = Faulty::between(bucket, seed);
+        Self::of(faulty, bucket, Some(truth), Way::hub(), settings)
     }
 
     fn of(
@@ -192,25 +196,14 @@ impl World {
         options.settings = self.settings.clone();
         options.new_log = Some(EPOCH);
         let (handle, task) = loop {
-            let (store, options) = (store.clone(), options.clone());
+            let (store, mut options) = (store.clone(), options.clone());
             let bucket = self.bucket.clone();
             let started = match &self.way {
-                Way::Hub(hub) => {
-                    let (peers, incoming) = hub.connect(&name);
-                    let started = start(store, bucket, peers, incoming, options).await;
-                    started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
-                }
-                Way::NoPeers => {
-                    let (peers, incoming) = NoPeers::connect();
-                    let started = start(store, bucket, peers, incoming, options).await;
-                    started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
-                }
+                Way::Hub(hub) => begin(store, bucket, hub.connect(&name), options).await,
+                Way::NoPeers => begin(store, bucket, NoPeers::connect(), options).await,
                 Way::Net => {
-                    let mut options = options;
                     let connected = net::connect("127.0.0.1:0", &mut options).await;
-                    let (peers, incoming) = connected.unwrap();
-                    let started = start(store, bucket, peers, incoming, options).await;
-                    started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
+                    begin(store, bucket, connected.unwrap(), options).await
                 }
             };
             match started {

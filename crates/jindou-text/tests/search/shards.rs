@@ -412,10 +412,7 @@ impl ShardClient for Flaky {
         };
         let mut replies = match self.says {
             Says::Nothing => {
-                return Err(Error::Shard {
-                    shard: requests[0].0,
-                    message: "it is away".into(),
-                });
+                return Err(Error::shard(requests[0].0, "it is away"));
             }
             Says::Nonsense => return Ok(requests.iter().map(|_| Reply::Objects(9)).collect()),
             _ => self.inner.ask(requests, cancel)?,

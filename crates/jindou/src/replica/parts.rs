@@ -71,10 +71,7 @@ impl LocalShards for Parts {
             Some(any) => any.downcast_ref::<Snapshot>().cloned(),
             None => newest,
         };
-        let state = state.ok_or_else(|| Error::Shard {
-            shard,
-            message: "the store is not open yet".into(),
-        })?;
+        let state = state.ok_or_else(|| Error::shard(shard, "the store is not open yet"))?;
         let number = state.base().number();
         let bases = self.members.bases(number);
         let served = bases.map(|bases| (bases.to_vec(), self.members.client(number)));

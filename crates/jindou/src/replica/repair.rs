@@ -189,7 +189,7 @@ async fn write_first_object(place: &str) -> Result<String> {
     }
     let identity = lost_identity(&bucket, place).await?.map_err(Error::Usage)?;
     let written = match bucket.first_object().await.map_err(|e| failed(place, e))? {
-        FirstObject::Missing => bucket.write_identity(identity).await,
+        FirstObject::Missing => bucket.begin_as(identity).await,
         _ => (bucket.replace_identity(&identity).await).map(|()| identity),
     };
     let written = written.map_err(Error::Usage)?;

@@ -80,10 +80,7 @@ pub(crate) fn open_part(
     served: Option<Served>,
     cancel: CancelToken,
 ) -> Result<(Arc<dyn Graph>, CancelToken)> {
-    let gone = |message: &str| Error::Shard {
-        shard,
-        message: message.into(),
-    };
+    let gone = |message: &str| Error::shard(shard, message);
     let (bases, client) = served.ok_or_else(|| gone("its files are no longer open here"))?;
     let base = bases.into_iter().nth(shard as usize).flatten();
     let base = base.ok_or_else(|| gone("it is not on this server"))?;

@@ -51,10 +51,21 @@ fn once_free(mut open: impl FnMut() -> jindou::Result<Database>) -> jindou::Resu
     }
 }
 
+/// Waits until a server has everything that was acknowledged.
+pub(crate) fn wait(db: &Database) {
+    let replica = db.replica().unwrap();
+    replica.wait_for(Consistency::Strict).unwrap();
+}
+
+pub(crate) fn merge(db: &Database) -> jindou::Result<()> {
+    let (options, progress) = (MergeOptions::default(), Progress::default());
+    db.merge(&options, &progress).map(drop)
+}
+
 /// The quads, in order, once everything that was acknowledged is there.
 pub(crate) fn quads(db: &Database) -> Vec<String> {
-    if let Some(replica) = db.replica() {
-        replica.wait_for(Consistency::Strict).unwrap();
+    if db.replica().is_some() {
+        wait(db);
     }
     let text = "SELECT ?s ?p ?o ?g { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }";
     let answer = db.query(text).unwrap();
@@ -128,6 +139,13 @@ pub(crate) fn change(db: &Database, n: usize) -> jindou::Result<(u64, u64, Optio
     Ok((report.added, report.removed, report.graph_was_there))
 }
 
+/// Makes the same change at a server that has everything and at an oracle, with the same result.
+pub(crate) fn change_both(server: &Database, oracle: &Database, n: usize) {
+    wait(server);
+    let got = change(server, n).unwrap();
+    assert_eq!(got, change(oracle, n).unwrap(), "change {n}");
+}
+
 #[test]
 fn three_servers_are_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,13 +160,7 @@ fn three_servers_are_one() {
     let names = ["one", "two", "three"];
     for n in 0..48 {
         let server = &servers[n % 3];
-        server
-            .replica()
-            .unwrap()
-            .wait_for(Consistency::Strict)
-            .unwrap();
-        let got = change(server, n).unwrap();
-        assert_eq!(got, change(&oracle, n).unwrap(), "change {n}");
+        change_both(server, &oracle, n);
         assert!(server.snapshot_number() >= n as u64);
         if n % 5 == 0 {
             let server = &servers[(n + 1) % 3];
@@ -156,9 +168,7 @@ fn three_servers_are_one() {
             assert_eq!(server.prefixes().len(), oracle.prefixes().len());
         }
         if n % 7 == 3 {
-            servers[n % 3]
-                .merge(&MergeOptions::default(), &Progress::default())
-                .unwrap();
+            merge(&servers[n % 3]).unwrap();
             assert_eq!(quads(&servers[n % 3]), quads(&oracle));
         }
         if n % 9 == 8 {
@@ -200,11 +210,7 @@ fn three_servers_are_one() {
     let options = UpdateOptions::default().with_key("once".to_owned());
     let text = "INSERT DATA { <http://e/once> <http://e/p> 1 }";
     let first = servers[0].update(text, &options).unwrap();
-    servers[1]
-        .replica()
-        .unwrap()
-        .wait_for(Consistency::Strict)
-        .unwrap();
+    wait(&servers[1]);
     let again = servers[1].update(text, &options).unwrap();
     assert_eq!((first.added, first.snapshot), (again.added, again.snapshot));
     oracle.update(text, &UpdateOptions::default()).unwrap();
@@ -274,18 +280,13 @@ fn a_store_of_more_than_32_bits_of_snapshots_is_kept_by_servers() {
     let log = at("log");
     let mut one = open(&log, &at("one"), "one").unwrap();
     let mut two = open(&log, &at("two"), "two").unwrap();
-    let merge = MergeOptions::default();
     for n in 0..32 {
-        let server = [&one, &two][n % 2];
-        let replica = server.replica().unwrap();
-        replica.wait_for(Consistency::Strict).unwrap();
-        let got = change(server, n).unwrap();
-        assert_eq!(got, change(&oracle, n).unwrap(), "change {n}");
+        change_both([&one, &two][n % 2], &oracle, n);
         match n {
             5 | 11 | 20 => {
                 for server in [&one, &two] {
                     quads(server);
-                    server.merge(&merge, &progress).unwrap();
+                    merge(server).unwrap();
                 }
             }
             8 | 15 | 24 => {
@@ -427,7 +428,6 @@ fn the_time_that_is_kept_can_be_restored() {
     let folder = folder.path();
     let log = folder.join("log");
     load(&folder.join("one"), LOADED);
-    let progress = Progress::default();
     let mut shared = shared(&log, "one");
     shared.keeps_terms = false;
     let keep = Duration::from_secs(4);
@@ -453,7 +453,7 @@ fn the_time_that_is_kept_can_be_restored() {
             states.push((one.snapshot_number(), now(), quads(&one)));
             sleep(Duration::from_millis(30));
         }
-        one.merge(&MergeOptions::default(), &progress).unwrap();
+        merge(&one).unwrap();
         sleep(Duration::from_millis(100));
         // The oldest state to restore is a second younger than `keep`, since restoring takes some time.
         let from = now() - u64::try_from(keep.as_micros()).unwrap() + 1_000_000;
@@ -556,8 +556,7 @@ fn changed_and_merged(folder: &Path, loaded: bool) -> (Database, Vec<State>) {
         change(&one, n).unwrap();
         state(&one);
         if [8, 16].contains(&n) {
-            one.merge(&MergeOptions::default(), &Progress::default())
-                .unwrap();
+            merge(&one).unwrap();
             bases += 1;
             wait_for_objects(&log.join("base"), bases);
         }

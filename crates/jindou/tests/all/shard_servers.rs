@@ -1,13 +1,12 @@
 //! Servers that each have some shards of one store, over one log in a directory.
 
 use crate::quads;
-use crate::replicas::{self, LOADED, change, turtle};
+use crate::replicas::{self, LOADED, change, change_both, merge, turtle, wait};
 use crate::updates::{Model, random_request};
-use jindou::replica::{self, Bucket, BucketLimits, Consistency, HeldShards, PeerReads, SharedLog};
+use jindou::replica::{self, Bucket, BucketLimits, HeldShards, PeerReads, SharedLog};
 use jindou::{
-    Answer, CancelToken, Database, Error, LoadOptions, MergeOptions, OpenOptions, Progress,
-    QueryOptions, RestoreTo, ResultFormat, ResultWriter, ShardMode, Sharding, UpdateOptions,
-    Verify,
+    Answer, CancelToken, Database, Error, LoadOptions, OpenOptions, Progress, QueryOptions,
+    RestoreTo, ResultFormat, ResultWriter, ShardMode, Sharding, UpdateOptions, Verify,
 };
 use jindou_cluster::servers::Members;
 use jindou_cluster::shards::ShardRequest;
@@ -173,11 +172,6 @@ impl Servers {
     }
 }
 
-fn merge(db: &Database) -> jindou::Result<()> {
-    let (options, progress) = (MergeOptions::default(), Progress::default());
-    db.merge(&options, &progress).map(drop)
-}
-
 /// All files of the shard that two folders have in common are the same.
 fn assert_same_files(a: &Path, b: &Path) {
     let names = |dir: &Path| {
@@ -204,11 +198,7 @@ fn servers_with_some_shards_are_one_store() {
     let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
     let mut servers = Servers::start(LOADED, 3, 3, 2);
     for n in 0..48 {
-        let server = servers.of(n % 3);
-        let replica = server.replica().unwrap();
-        replica.wait_for(Consistency::Strict).unwrap();
-        let got = change(server, n).unwrap();
-        assert_eq!(got, change(&oracle, n).unwrap(), "change {n}");
+        change_both(servers.of(n % 3), &oracle, n);
         if n % 5 == 0 {
             servers.assert_are(&oracle, &format!("after change {n}"));
         }
@@ -307,13 +297,7 @@ fn lists_are_read_from_memory_while_the_store_changes() {
             db.update(&update, &UpdateOptions::default()).unwrap();
         }
     }
-    for server in servers.all() {
-        server
-            .replica()
-            .unwrap()
-            .wait_for(Consistency::Strict)
-            .unwrap();
-    }
+    servers.all().for_each(wait);
     let after = servers.all().map(settled).collect::<Vec<_>>();
     for (before, after) in before.iter().zip(&after) {
         assert!(
@@ -323,11 +307,7 @@ fn lists_are_read_from_memory_while_the_store_changes() {
     }
     merge(servers.of(0)).unwrap();
     for server in servers.all() {
-        server
-            .replica()
-            .unwrap()
-            .wait_for(Consistency::Strict)
-            .unwrap();
+        wait(server);
         assert!(settled(server) > 0);
         assert_eq!(replicas::quads(server), replicas::quads(&oracle));
     }
@@ -354,8 +334,7 @@ fn shards_come_from_the_log() {
     let mut servers = Servers::start(LOADED, 4, 3, 1);
     wait_for_base(&servers, 0);
     for n in 0..8 {
-        change(servers.of(n % 3), n).unwrap();
-        change(&oracle, n).unwrap();
+        change_both(servers.of(n % 3), &oracle, n);
     }
     // Another server takes over two shards, with nothing but the log.
     let fourth = servers.joined(3, HeldShards::Listed(vec![1, 2]));
@@ -371,13 +350,11 @@ fn shards_come_from_the_log() {
     servers.open[1] = Some(servers.joined(1, part.clone()));
     servers.assert_are(&oracle, "with a fourth server");
     for n in 8..12 {
-        change(servers.of(1), n).unwrap();
-        change(&oracle, n).unwrap();
+        change_both(servers.of(1), &oracle, n);
     }
     merge(servers.of(0)).unwrap();
     wait_for_base(&servers, 12);
-    change(servers.of(3), 12).unwrap();
-    change(&oracle, 12).unwrap();
+    change_both(servers.of(3), &oracle, 12);
     // A shard that was not merged with the others is received again, also without a choice of shards.
     servers.stop(0);
     let shard = servers.folder(0).join(shard_folder(0));
@@ -427,8 +404,7 @@ fn a_shard_with_a_changed_byte_is_received_again() {
     let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
     let mut servers = Servers::start(LOADED, 3, 3, 2);
     for n in 0..6 {
-        change(servers.of(n % 3), n).unwrap();
-        change(&oracle, n).unwrap();
+        change_both(servers.of(n % 3), &oracle, n);
     }
     merge(servers.of(0)).unwrap();
     wait_for_base(&servers, 6);
@@ -608,8 +584,7 @@ fn random_servers(seed: u64, steps: usize) {
         let done = server.update(&text, &options);
         done.unwrap_or_else(|e| panic!("{at}: {e}\n{text}"));
         let server = servers.of(rng.below(3));
-        let replica = server.replica().unwrap();
-        replica.wait_for(Consistency::Strict).unwrap();
+        wait(server);
         let got = quads::all_quads(server);
         assert!(
             quads::same(&got, &model.0),
@@ -619,9 +594,7 @@ fn random_servers(seed: u64, steps: usize) {
         );
         match rng.below(16) {
             0..8 => check_query(server, &model, &mut rng, &at),
-            8 | 9 => {
-                merge(server).unwrap_or_else(|e| panic!("{at}: {e}"));
-            }
+            8 | 9 => merge(server).unwrap_or_else(|e| panic!("{at}: {e}")),
             10 => {
                 let gone = rng.below(3);
                 servers.stop(gone);

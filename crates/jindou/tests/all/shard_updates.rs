@@ -3,7 +3,7 @@
 use crate::replicas::{self, turtle};
 use crate::shard_servers::Servers;
 use jindou::replica::HeldShards;
-use jindou::{Database, MergeOptions, Progress, UpdateOptions};
+use jindou::{Database, UpdateOptions};
 use jindou_store::directory::NEXT_MANIFEST;
 use jindou_store::shard::shard_folder;
 use std::fmt::Write as _;
@@ -91,10 +91,7 @@ fn a_merge_waits_for_holders() {
     }
     servers.stop(2);
     std::thread::scope(|scope| {
-        let merge = scope.spawn(|| {
-            let (options, progress) = (MergeOptions::default(), Progress::default());
-            servers.of(0).merge(&options, &progress)
-        });
+        let merge = scope.spawn(|| replicas::merge(servers.of(0)));
         // Longer than a request waits for a holder.
         std::thread::sleep(Duration::from_secs(4));
         assert!(!merge.is_finished());
@@ -121,8 +118,7 @@ fn a_merge_is_tried_again_until_the_disk_takes_it() {
     // The file that completes the merge cannot be put in place.
     let obstacle = servers.folder(0).join(shard_folder(0)).join(NEXT_MANIFEST);
     std::fs::create_dir(&obstacle).unwrap();
-    let (options, progress) = (MergeOptions::default(), Progress::default());
-    let refused = servers.of(0).merge(&options, &progress).unwrap_err();
+    let refused = replicas::merge(servers.of(0)).unwrap_err();
     assert!(refused.to_string().contains(NEXT_MANIFEST), "{refused}");
     let agree = || {
         for server in servers.all() {

@@ -8,7 +8,7 @@ impl HubState {
     pub(super) fn far_of(&self, query: QueryName, shard: u32) -> Result<Arc<dyn Far>> {
         let bound = lock(&self.bound).get(&query.number).cloned();
         let far = bound.or_else(|| self.far());
-        far.ok_or_else(|| refused(shard, "the connection to other shards is closed"))
+        far.ok_or_else(|| Error::shard(shard, "the connection to other shards is closed"))
     }
 
     /// Binds a query that this process coordinates to one server per shard. Returns the encoded choice of servers for
@@ -63,7 +63,7 @@ impl HubState {
         }
         if state.is_none() && program.state != 0 {
             let what = "it does not have the snapshot that the query reads";
-            return Err(refused(shard, what));
+            return Err(Error::shard(shard, what));
         }
         self.shards.open(shard, state.as_deref(), cancel).map(Some)
     }

@@ -169,10 +169,9 @@ impl ForkExecutor {
         hub.unbind(query);
         let (answer, bytes) = answered?;
         match answer {
-            PartAnswer::Ran(rows, ..) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
-                shard,
-                message: NO_FIT.into(),
-            }),
+            PartAnswer::Ran(rows, ..) if !rows.fits(width_after(task.steps)) => {
+                Err(Error::shard(shard, NO_FIT))
+            }
             PartAnswer::Ran(rows, counts, terms) => {
                 let back = rows.bytes() + terms.bytes.len() as u64;
                 if let Some(sharded) = task.snapshot.as_sharded() {
@@ -285,10 +284,10 @@ fn taken(answers: Vec<(u32, PartAnswer, u64)>) -> Result<()> {
             PartAnswer::Taken(_) => {}
             PartAnswer::Failed(f) => return Err(f.error()),
             _ => {
-                return Err(Error::Shard {
+                return Err(Error::shard(
                     shard,
-                    message: "it did not accept its part of the query".into(),
-                });
+                    "it did not accept its part of the query",
+                ));
             }
         }
     }

@@ -163,10 +163,7 @@ fn no_rows_are_not_the_first() {
 #[test]
 fn failures_keep_their_kind() {
     let all = [
-        Error::Shard {
-            shard: 4,
-            message: "away".into(),
-        },
+        Error::shard(4, "away"),
         Error::limit(Resource::Memory, "full"),
         Error::Timeout(Duration::from_secs(3)),
         Error::Cancelled,

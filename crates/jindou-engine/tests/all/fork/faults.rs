@@ -60,10 +60,7 @@ fn a_list_that_a_part_cannot_read_fails_the_query() {
                     }
                     let is_list = tag(&all[0].1).is_none();
                     if is_list && lists.fetch_sub(1, Ordering::SeqCst) == 0 {
-                        return Err(Error::Shard {
-                            shard: all[0].0,
-                            message: "it is away".into(),
-                        });
+                        return Err(Error::shard(all[0].0, "it is away"));
                     }
                     Ok(())
                 }));
@@ -93,10 +90,7 @@ fn a_part_that_cannot_be_heard_fails_the_query() {
             .iter()
             .any(|r| matches!(tag(&r.1), Some(REPORT | FAILED)))
         {
-            true => Err(Error::Shard {
-                shard: all[0].0,
-                message: "it is away".into(),
-            }),
+            true => Err(Error::shard(all[0].0, "it is away")),
             false => Ok(()),
         }
     }));

@@ -54,12 +54,7 @@ struct Wire {
 
 impl ShardClient for Wire {
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
-        let away = || {
-            Err(Error::Shard {
-                shard: requests[0].0,
-                message: "it is away".into(),
-            })
-        };
+        let away = || Err(Error::shard(requests[0].0, "it is away"));
         if self.is_dead.load(Ordering::SeqCst) {
             return away();
         }

@@ -1,5 +1,6 @@
 //! A small store, and the values and rows with which the model computes.
 
+use jindou_model::random::splitmix64;
 use jindou_model::term;
 use jindou_plan::Slot;
 use jindou_store::Snapshot;
@@ -11,11 +12,7 @@ pub struct Rng(pub u64);
 
 impl Rng {
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
+        splitmix64(&mut self.0)
     }
 
     pub fn below(&mut self, n: usize) -> usize {

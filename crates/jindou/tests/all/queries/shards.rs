@@ -290,10 +290,7 @@ impl ShardClient for Twisted {
         };
         match self.twist {
             Twist::Fails if !is_left() => {
-                return Err(Error::Shard {
-                    shard: requests[0].0,
-                    message: "it is away".into(),
-                });
+                return Err(Error::shard(requests[0].0, "it is away"));
             }
             Twist::Nonsense if !is_left() => {
                 let replies = requests.iter().map(|(_, request)| self.nonsense(request));
