@@ -60,9 +60,6 @@ impl Closed {
     /// # Errors
     /// Damage if the content is invalid, since the file is written completely or not at all; [`Error::Io`].
     pub fn read(files: &dyn Files) -> Result<Option<Self>, ScanStop> {
-        if !files.appends() {
-            return Ok(None);
-        }
         let text = if_found(files.read(CLOSED, LONGEST));
         let Some(text) = text.map_err(|e| Error::io(files.path(CLOSED), e))? else {
             return Ok(None);

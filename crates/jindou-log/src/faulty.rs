@@ -352,11 +352,6 @@ impl Files for Faulty {
         Ok(cache[..cache.len().min(limit as usize)].to_vec())
     }
 
-    fn len(&self, name: &str) -> io::Result<u64> {
-        let disk = self.disk();
-        Ok(disk.inodes[disk.find(name)?].cache.len() as u64)
-    }
-
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         let mut disk = self.disk();
         let rate = disk.faults.other;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A folder of files without subfolders.
+/// A folder of files without subfolders. A backup only lists, reads, puts and removes files, and uses their paths.
 ///
 /// An implementation guarantees what POSIX guarantees, and no more. Written bytes survive a loss of power once
 /// [`File::sync`] has returned `Ok`; a created, renamed or removed name does once [`Files::sync_directory`] has. Of
@@ -24,9 +24,6 @@ pub trait Files: Send + Sync {
     fn read_many(&self, names: &[String], limit: u64) -> Vec<io::Result<Vec<u8>>> {
         names.iter().map(|n| self.read(n, limit)).collect()
     }
-
-    /// A file's length in bytes.
-    fn len(&self, name: &str) -> io::Result<u64>;
 
     /// Creates an empty file, or truncates an existing one, and opens it for writing.
     fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
@@ -46,22 +43,15 @@ pub trait Files: Send + Sync {
     /// Path of a file, for messages.
     fn path(&self, name: &str) -> PathBuf;
 
-    /// The bytes that were last passed to [`Files::set_end`]; `None` if it was never called. An object store stores
-    /// none, since it cannot replace objects.
+    /// The bytes that were last passed to [`Files::set_end`]; `None` if it was never called.
     fn end(&self) -> io::Result<Option<Vec<u8>>> {
-        if !self.appends() {
-            return Ok(None);
-        }
         if_found(self.read(END, LONGEST_END))
     }
 
     /// Stores a few bytes that describe the log's end, outside of the folder if possible. They are durable once this
     /// returns `Ok`; after an error, either the new or the old bytes are stored.
     fn set_end(&self, bytes: &[u8]) -> io::Result<()> {
-        match self.appends() {
-            true => self.put(END, bytes),
-            false => Ok(()),
-        }
+        self.put(END, bytes)
     }
 
     /// Location of the bytes of [`Files::set_end`], for messages.
@@ -69,15 +59,9 @@ pub trait Files: Send + Sync {
         self.path(END)
     }
 
-    /// True if files can be written to after they were created; false for a store of immutable objects, where only
-    /// `list`, `read`, `len`, `put` and `remove` work.
-    fn appends(&self) -> bool {
-        true
-    }
-
     /// Creates a file with this content, which is durable once this returns `Ok`; after an error, the file exists
     /// either completely or not at all. A directory replaces an existing file of that name. An object store refuses to
-    /// with [`io::ErrorKind::AlreadyExists`]; this is how a second writer is noticed there.
+    /// with [`io::ErrorKind::AlreadyExists`].
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}{TEMPORARY}");
         let put = || {
@@ -214,10 +198,6 @@ impl Files for Directory {
             .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         file.take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
-    }
-
-    fn len(&self, name: &str) -> io::Result<u64> {
-        Ok(std::fs::metadata(self.path.join(name))?.len())
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {

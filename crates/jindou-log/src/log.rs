@@ -134,7 +134,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`Error::Io`] if the disk refuses; the error's kind gives the reason (`StorageFull`, `ReadOnlyFilesystem`,
-    /// `PermissionDenied`, …). [`Error::Damaged`] or [`Error::InUse`] if retrying is useless. After an error, the
+    /// `PermissionDenied`, …). [`Error::Damaged`] if retrying is useless. After an error, the
     /// record is not in the log, with one exception: if the process dies before the next record was written, the log
     /// may contain the record, complete, like any record that was not acknowledged before a crash.
     pub fn wait(&self) -> Result<()> {
@@ -159,8 +159,7 @@ impl Log {
     /// Opens the log of an id epoch, or creates it. `after` is the number of the last record that the base includes;
     /// records after it are passed to `record` in order.
     ///
-    /// No other process may write to the log at the same time. In a directory, [`crate::StoreLock`] ensures this; in an
-    /// object store, objects are only created under names that do not exist.
+    /// No other process may write to the log at the same time. In a directory, [`crate::StoreLock`] ensures this.
     ///
     /// # Errors
     /// [`Error::Damaged`] if existing data is damaged, with file and position; [`Error::Io`] if it cannot be read;
@@ -291,7 +290,7 @@ impl Log {
     /// [`Error::Io`] if files cannot be removed. No data is lost then, and the next call tries again.
     pub fn truncate(&self, upto: u64) -> Result<()> {
         let oldest = self.with_writer(|w| w.truncate(upto))?;
-        // The writer is not locked meanwhile, since removing many objects takes long.
+        // The writer is not locked meanwhile, since removing many files takes long.
         remove_before(&*self.files, self.epoch, oldest)
     }
 
@@ -314,9 +313,6 @@ impl Log {
     /// # Errors
     /// [`Error::Io`] if they cannot be created.
     pub fn probe(&self) -> Result<()> {
-        if !self.files.appends() {
-            return Ok(());
-        }
         let refused = lock(&self.shared.state).refused.as_ref().map(|r| r.1);
         let bytes = refused.map_or(PROBE, |bytes| bytes.clamp(PROBE, LARGEST_PROBE));
         let name = format!("probe{TEMPORARY}");

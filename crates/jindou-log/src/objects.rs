@@ -1,4 +1,4 @@
-//! An object store as storage for a log: every group is an immutable object.
+//! An object store as a place for backups.
 
 use crate::files::{File, Files};
 use object_store::path::Path as Key;
@@ -158,11 +158,6 @@ impl Files for Objects {
         }
     }
 
-    fn len(&self, name: &str) -> io::Result<u64> {
-        let (store, key) = (Arc::clone(&self.store), self.key(name));
-        Ok(self.run(async move { store.head(&key).await })?.size)
-    }
-
     fn create(&self, _: &str) -> io::Result<Box<dyn File>> {
         Err(no_appending())
     }
@@ -186,10 +181,6 @@ impl Files for Objects {
 
     fn path(&self, name: &str) -> PathBuf {
         PathBuf::from(self.store.to_string()).join(self.key(name).as_ref())
-    }
-
-    fn appends(&self) -> bool {
-        false
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {

@@ -99,12 +99,7 @@ pub(crate) fn recover(
     if let Some(sequences) = names.epochs.get(&epoch) {
         // The name of a file that a dead process created may not be durable yet. The name must be durable, since the
         // log continues from this file.
-        let synced = if files.appends() {
-            files.sync_directory()
-        } else {
-            Ok(())
-        };
-        if let Err(e) = synced {
+        if let Err(e) = files.sync_directory() {
             writer.names_unsynced_after = Some(after);
             found.read_only = Some(format!("the log's directory cannot be synced: {e}"));
         }

@@ -8,11 +8,7 @@ use crate::format::{
     groups_after, parse_name, read_group,
 };
 use jindou_model::{Error, Result};
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
-
-/// Number of files that are read at the same time from an object store.
-const AT_A_TIME: usize = 32;
 
 /// A part of a log that was changed or lost after it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,11 +159,10 @@ pub(crate) fn chain(
 ) -> Result<Vec<ChainFile>, ScanStop> {
     let closed = Closed::read(files)?.filter(|closed| closed.epoch == epoch);
     let mut links: Vec<ChainFile> = Vec::new();
-    let mut heads: HashMap<u64, std::io::Result<Vec<u8>>> = HashMap::new();
     let mut wanted = sequences.last().map(|&s| (s, None::<(Sealed, u64)>));
     while let Some((sequence, by)) = wanted.take() {
         let name = file_name(epoch, sequence);
-        let Ok(place) = sequences.binary_search(&sequence) else {
+        if sequences.binary_search(&sequence).is_err() {
             let Some((_, next)) = by else { break };
             if after.is_none() {
                 break;
@@ -175,19 +170,9 @@ pub(crate) fn chain(
             let last = next.saturating_sub(1);
             let what = format!("{MISSING}; it has the records up to {last}");
             return Err(damage(&name, 0, what).into());
-        };
-        if !heads.contains_key(&sequence) {
-            let from = (place + 1).saturating_sub(if files.appends() { 1 } else { AT_A_TIME });
-            let some = &sequences[from..=place];
-            let list: Vec<String> = some.iter().map(|&s| file_name(epoch, s)).collect();
-            let read = files.read_many(&list, LONG_HEAD as u64);
-            heads.extend(some.iter().copied().zip(read));
         }
-        let bytes = match heads.remove(&sequence) {
-            Some(Ok(bytes)) => bytes,
-            Some(Err(e)) => return Err(Error::io(files.path(&name), e).into()),
-            None => break,
-        };
+        let bytes = files.read(&name, LONG_HEAD as u64);
+        let bytes = bytes.map_err(|e| Error::io(files.path(&name), e))?;
         let (head, check) = FileHead::read(&bytes).map_err(|what| damage(&name, 0, what))?;
         if (head.epoch, head.sequence) != (epoch, sequence) {
             return Err(damage(&name, 0, "the file's name does not match its contents").into());
@@ -237,11 +222,8 @@ pub(crate) fn contents<'a>(
     files: &'a dyn Files,
     chain: &'a [ChainFile],
 ) -> impl Iterator<Item = (&'a ChainFile, std::io::Result<Vec<u8>>)> {
-    let step = if files.appends() { 1 } else { AT_A_TIME };
-    chain.chunks(step).flat_map(move |some| {
-        let list: Vec<String> = some.iter().map(|l| l.name.clone()).collect();
-        some.iter().zip(files.read_many(&list, u64::MAX))
-    })
+    let links = chain.iter();
+    links.map(move |link| (link, files.read(&link.name, u64::MAX)))
 }
 
 /// The end of a log file that a crash left incomplete.

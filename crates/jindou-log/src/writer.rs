@@ -31,8 +31,6 @@ pub(crate) enum FailureCause {
     Disk(io::ErrorKind),
     /// The file that was being written was removed or replaced.
     Removed,
-    /// Another process writes to the log.
-    InUse,
     /// A bug in the log.
     Bug,
 }
@@ -43,7 +41,6 @@ impl LogFailure {
         match self.cause {
             FailureCause::Disk(kind) => Error::io(&self.path, io::Error::new(kind, what())),
             FailureCause::Removed => Error::damaged(&self.path, what()),
-            FailureCause::InUse => Error::in_use(&self.path, what()),
             FailureCause::Bug => Error::Internal(what()),
         }
     }
@@ -335,58 +332,46 @@ impl LogWriter {
         self.current = None;
         let first = self.unsynced.first().map_or(self.next, |(n, _)| *n);
         let previous = self.durable.filter(|d| d.next == first).map(|d| d.sealed);
-        loop {
-            let size = match self.unsynced.is_empty() {
-                true => 0,
-                false => group_size(&self.unsynced),
-            };
-            let sequence = self.next_sequence;
-            let mut head = FileHead {
-                epoch: self.epoch,
-                sequence,
-                session: self.session,
+        let size = match self.unsynced.is_empty() {
+            true => 0,
+            false => group_size(&self.unsynced),
+        };
+        let sequence = self.next_sequence;
+        let mut head = FileHead {
+            epoch: self.epoch,
+            sequence,
+            session: self.session,
+            first,
+            long: FileHead::is_long(first),
+            whole: 0,
+            previous,
+        };
+        let begin = head.size() as u64;
+        head.whole = begin + size as u64;
+        self.buffer.clear();
+        let mut chain = head.write(&mut self.buffer);
+        if !self.unsynced.is_empty() {
+            let group = GroupHead {
+                kind: GroupKind::Records,
                 first,
-                long: FileHead::is_long(first),
-                whole: 0,
-                previous,
+                at: begin,
+                durable: begin,
+                chain,
+                seed: head.seed(),
             };
-            let begin = head.size() as u64;
-            head.whole = begin + size as u64;
-            self.buffer.clear();
-            let mut chain = head.write(&mut self.buffer);
-            if !self.unsynced.is_empty() {
-                let group = GroupHead {
-                    kind: GroupKind::Records,
-                    first,
-                    at: begin,
-                    durable: begin,
-                    chain,
-                    seed: head.seed(),
-                };
-                chain = write_group(&group, &self.unsynced, &mut self.buffer);
-            }
-            let name = file_name(self.epoch, sequence);
-            match self.files.put(&name, &self.buffer) {
-                Ok(()) => {
-                    self.record_newest(sequence, first)?;
-                    self.started(name, &head, chain);
-                    return Ok(());
-                }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.files.appends() => {
-                    // The object may be of this process if a put succeeded but its answer was lost. Its number is then
-                    // skipped, since no caller was told of success.
-                    self.ours(&name)?;
-                    self.next_sequence += 1;
-                }
-                Err(e) => {
-                    // The file must stay if an earlier attempt may have recorded it as the newest.
-                    if self.files.appends() && !self.may_be_recorded(sequence) {
-                        let _ = self.files.remove(&name);
-                    }
-                    return Err(self.failure(&name, &e));
-                }
-            }
+            chain = write_group(&group, &self.unsynced, &mut self.buffer);
         }
+        let name = file_name(self.epoch, sequence);
+        if let Err(e) = self.files.put(&name, &self.buffer) {
+            // The file must stay if an earlier attempt may have recorded it as the newest.
+            if !self.may_be_recorded(sequence) {
+                let _ = self.files.remove(&name);
+            }
+            return Err(self.failure(&name, &e));
+        }
+        self.record_newest(sequence, first)?;
+        self.started(name, &head, chain);
+        Ok(())
     }
 
     fn started(&mut self, name: String, head: &FileHead, chain: u64) {
@@ -408,43 +393,19 @@ impl LogWriter {
         self.next_sequence = head.sequence + 1;
         self.end_unrecorded_after = None;
         self.names_unsynced_after = None;
-        if self.files.appends() {
-            // If opening the file fails, the next group starts another file.
-            self.current = self.files.open(&name).ok().map(|file| Current {
-                file,
-                name,
-                sequence: head.sequence,
-                seed: head.seed(),
-                end: length,
-                chain,
-                lengthened: length,
-                proven: length,
-            });
-        }
+        // If opening the file fails, the next group starts another file.
+        self.current = self.files.open(&name).ok().map(|file| Current {
+            file,
+            name,
+            sequence: head.sequence,
+            seed: head.seed(),
+            end: length,
+            chain,
+            lengthened: length,
+            proven: length,
+        });
         if self.buffer.capacity() > 4 << 20 {
             self.buffer = Vec::new();
-        }
-    }
-
-    /// Fails unless the object of that name was written by this process.
-    fn ours(&mut self, name: &str) -> Result<(), LogFailure> {
-        let bytes = self
-            .files
-            .read(name, LONG_HEAD as u64)
-            .map_err(|e| self.failure(name, &e))?;
-        match FileHead::read(&bytes) {
-            Ok((head, _)) if head.session == self.session => Ok(()),
-            _ => {
-                let failure = LogFailure {
-                    path: self.files.path(name),
-                    cause: FailureCause::InUse,
-                    what: "another process is writing to this log, so this one accepts no more updates. \
-                        Stop one of the two and reopen the store"
-                        .into(),
-                };
-                self.broken = Some(failure.clone());
-                Err(failure)
-            }
         }
     }
 

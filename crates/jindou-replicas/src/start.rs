@@ -28,8 +28,6 @@ pub struct Options {
     pub update_bytes: usize,
     /// Interval at which the server writes its entry in the list of servers.
     pub refresh: Duration,
-    /// The newest group version that the server reads and writes.
-    pub groups: u32,
     /// Cancels the driver, which ends within 100 ms.
     pub cancel: CancelToken,
     /// Id epoch of the log to create if the folder is empty and there is no log; `None` means that none must be
@@ -45,7 +43,6 @@ impl Options {
             addresses: Vec::new(),
             certificate: None,
             settings: Settings::default(),
-            groups: GROUP_VERSION,
             update_bytes: 256 << 20,
             refresh: Duration::from_secs(600),
             cancel: CancelToken::new(),
@@ -102,7 +99,7 @@ pub async fn start<A: Application, P: Peers>(
         start,
         addresses: options.addresses,
         certificate: options.certificate,
-        groups: options.groups,
+        groups: GROUP_VERSION,
         newest: number.max(known),
         log: Some(identity),
         shards: store.shards(),

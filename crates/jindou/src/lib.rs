@@ -35,7 +35,7 @@
 //! the plan.
 //!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service`
-//! (SERVICE over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`),
+//! (SERVICE over HTTP: the module `service`), `object-store` (backups in an object store: `Objects`),
 //! `compression` (loading gzip, bzip2, xz and zstd), `text` (labels, and search by their words: the module `search`).
 //! `examples/` has runnable programs.
 //!

@@ -238,10 +238,6 @@ impl Files for Slow {
         self.inner.read(name, limit)
     }
 
-    fn len(&self, name: &str) -> io::Result<u64> {
-        self.inner.len(name)
-    }
-
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         Ok(self.slow(self.inner.create(name)?))
     }

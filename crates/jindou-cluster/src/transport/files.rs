@@ -47,8 +47,6 @@ impl Transport for Files {
     fn connect(&self, _: &[u8]) -> Read<Arc<dyn Link>> {
         Ok(Arc::<MappedFiles>::default())
     }
-
-    fn close(&self) {}
 }
 
 /// Files of one peer, by slot.

@@ -125,8 +125,8 @@ pub trait Transport: Send + Sync {
     /// The address that peers pass to [`Self::connect`].
     fn address(&self) -> Result<Vec<u8>>;
 
-    /// Lets peers read `memory`, which is kept alive until [`Self::release`] or [`Self::close`]. Returns the number of
-    /// the region, and its descriptor.
+    /// Lets peers read `memory`, which is kept alive until [`Self::release`], or until the transport is dropped. Returns
+    /// the number of the region, and its descriptor.
     fn register(&self, memory: Arc<dyn Memory>) -> Result<(u64, RegionDescriptor)>;
 
     /// Revokes a region. A read in progress may fail or, if reads are emulated in software, access unmapped memory. So
@@ -135,9 +135,6 @@ pub trait Transport: Send + Sync {
 
     /// Creates a link to a peer. Nothing is sent yet.
     fn connect(&self, address: &[u8]) -> Result<Arc<dyn Link>>;
-
-    /// Closes all links. Every read in progress ends with [`TransportError::Closed`].
-    fn close(&self);
 }
 
 /// A connection for reading one peer's memory.

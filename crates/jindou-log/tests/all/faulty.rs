@@ -490,7 +490,7 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             return;
         };
         let copy = files.copy(random.below(u64::MAX));
-        let length = copy.len(name).expect("length");
+        let length = copy.read(name, u64::MAX).expect("read").len() as u64;
         let byte = random.below(length);
         if random.one_in(4) {
             // A sector that reads as zeros instead.

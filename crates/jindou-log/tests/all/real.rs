@@ -242,7 +242,33 @@ impl Files for Late {
         Ok(all)
     }
 
-    ask_inner!();
+    fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        self.inner.read(name, limit)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
+        self.inner.create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn jindou_log::File>> {
+        self.inner.open(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.inner.sync_directory()
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.inner.path(name)
+    }
 }
 
 #[test]

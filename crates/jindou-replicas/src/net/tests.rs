@@ -180,6 +180,12 @@ fn batch(queue: &Queue) -> Vec<(u8, Vec<u8>)> {
     frames
 }
 
+/// Takes all batches from a queue, and returns their frames.
+fn batches(queue: &Queue) -> impl Iterator<Item = (u8, Vec<u8>)> {
+    let next = move || Some(batch(queue)).filter(|frames| !frames.is_empty());
+    std::iter::from_fn(next).flatten()
+}
+
 fn forward(key: u128, size: usize) -> Message {
     Message::Forward(RequestKey(key).into(), vec![key as u8; size].into(), None)
 }
@@ -244,21 +250,15 @@ fn large_messages_come_in_pieces() {
     }
     let mut there = std::collections::BTreeMap::<u32, (usize, Vec<u8>)>::new();
     let mut order = Vec::new();
-    loop {
-        let frames = batch(&queue);
-        if frames.is_empty() {
-            break;
+    for (kind, bytes) in batches(&queue) {
+        let mut rest = Reader(&bytes);
+        let number = rest.u32().unwrap();
+        order.push(number);
+        if kind == kind::FIRST {
+            let size = rest.u32().unwrap() as usize;
+            there.insert(number, (size, Vec::new()));
         }
-        for (kind, bytes) in frames {
-            let mut rest = Reader(&bytes);
-            let number = rest.u32().unwrap();
-            order.push(number);
-            if kind == kind::FIRST {
-                let size = rest.u32().unwrap() as usize;
-                there.insert(number, (size, Vec::new()));
-            }
-            there.get_mut(&number).unwrap().1.extend_from_slice(rest.0);
-        }
+        there.get_mut(&number).unwrap().1.extend_from_slice(rest.0);
     }
     let mut read: Vec<Message> = Vec::new();
     for (size, bytes) in there.values() {
@@ -309,18 +309,12 @@ fn queues_are_bounded() {
     }
     assert!((100_000..1_000_000).contains(&count), "{count}");
     let (mut groups, mut updates, mut outcomes) = (Vec::new(), 0, 0);
-    loop {
-        let frames = batch(&queue);
-        if frames.is_empty() {
-            break;
-        }
-        for (kind, bytes) in frames {
-            match (kind, bytes.get(8)) {
-                (kind::OUTCOME, _) => outcomes += 1,
-                (kind::FIRST, Some(&kind::PROPOSED)) => groups.push(bytes[9]),
-                (kind::FIRST, Some(&kind::FORWARD)) => updates += 1,
-                _ => {}
-            }
+    for (kind, bytes) in batches(&queue) {
+        match (kind, bytes.get(8)) {
+            (kind::OUTCOME, _) => outcomes += 1,
+            (kind::FIRST, Some(&kind::PROPOSED)) => groups.push(bytes[9]),
+            (kind::FIRST, Some(&kind::FORWARD)) => updates += 1,
+            _ => {}
         }
     }
     assert_eq!(outcomes, count);
@@ -338,13 +332,7 @@ fn updates_are_sent_once() {
         sent += batch(&queue).len();
         queue.push(forward(1, 300_000)).unwrap();
     }
-    loop {
-        let frames = batch(&queue);
-        sent += frames.len();
-        if frames.is_empty() {
-            break;
-        }
-    }
+    sent += batches(&queue).count();
     assert_eq!(sent, 300_000_usize.div_ceil(PIECE));
     // The update is not sent again while the receiver works on it, but at once after the receiver has rejected it.
     queue.push(forward(1, 300_000)).unwrap();

@@ -1,9 +1,9 @@
 //! Requests to a bucket that cannot be reached: repeated with pauses, however many clients wait.
 
+use crate::machine;
 use jindou_replicas::*;
 use std::time::Duration;
 
-const EPOCH: u64 = 1;
 const MILLI: Duration = Duration::from_millis(1);
 
 /// A server whose bucket refuses each request after a millisecond, and what it was asked for.
@@ -21,12 +21,8 @@ struct Server {
 impl Server {
     /// A server that follows an empty log.
     fn following() -> Self {
-        let me = Writer {
-            server: "one".into(),
-            start: 1,
-        };
         let mut server = Self {
-            machine: Machine::new(Settings::default(), EPOCH, me, 1, Time(0)),
+            machine: machine("one"),
             now: Time(0),
             away: false,
             silent: false,

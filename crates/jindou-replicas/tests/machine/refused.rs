@@ -1,10 +1,10 @@
 //! Refusals of updates that another server may have made.
 
+use crate::{machine, writer};
 use jindou_replicas::*;
 use std::sync::Arc;
 use std::time::Duration;
 
-const EPOCH: u64 = 1;
 const KEY: RequestKey = RequestKey(7);
 
 /// A server with what it said since the last look.
@@ -27,13 +27,6 @@ impl Server {
     }
 }
 
-fn writer_named(name: &str) -> Writer {
-    Writer {
-        server: name.into(),
-        start: 1,
-    }
-}
-
 fn group(number: u64, key: RequestKey) -> Arc<Group> {
     let bytes: Blob = b"changes".as_slice().into();
     let record = Record {
@@ -44,7 +37,7 @@ fn group(number: u64, key: RequestKey) -> Arc<Group> {
     };
     Arc::new(Group {
         number,
-        writer: writer_named("writer"),
+        writer: writer("writer"),
         previous: None,
         records: vec![record],
     })
@@ -56,13 +49,7 @@ fn group(number: u64, key: RequestKey) -> Arc<Group> {
 fn a_failure_of_its_own_is_not_told_as_not_done_after_forwarding() {
     let beat = Settings::default().beat;
     let mut server = Server {
-        machine: Machine::new(
-            Settings::default(),
-            EPOCH,
-            writer_named("other"),
-            1,
-            Time(0),
-        ),
+        machine: machine("other"),
         now: Time(0),
         said: Vec::new(),
     };
@@ -73,7 +60,7 @@ fn a_failure_of_its_own_is_not_told_as_not_done_after_forwarding() {
     // The writer's first group makes it the writer here as well.
     for message in [
         Message::Proposed(group(1, RequestKey(1))),
-        Message::Committed(1, Some(writer_named("writer"))),
+        Message::Committed(1, Some(crate::writer("writer"))),
     ] {
         server.hears(Duration::ZERO, Event::Received(writer.clone(), message));
     }

@@ -1,10 +1,10 @@
 //! A late put that took the name of a group that the log lost.
 
+use crate::{EPOCH, machine, writer};
 use jindou_replicas::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const EPOCH: u64 = 1;
 const KEY: RequestKey = RequestKey(7);
 
 /// A server and what it reads from the bucket.
@@ -27,7 +27,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let mut world = Self {
-            machine: Machine::new(Settings::default(), EPOCH, writer("own"), 1, Time(0)),
+            machine: machine("own"),
             now: Time(0),
             groups: BTreeMap::new(),
             span: None,
@@ -112,13 +112,6 @@ impl World {
             }
             self.hears(Event::Wake);
         }
-    }
-}
-
-fn writer(name: &str) -> Writer {
-    Writer {
-        server: name.into(),
-        start: 1,
     }
 }
 
@@ -249,8 +242,7 @@ fn a_damaged_group_blocks_what_needs_it_until_a_span_has_it() {
 #[test]
 fn without_a_base_that_is_whole_an_empty_folder_waits_or_reads_all_groups() {
     for needed in [false, true] {
-        let machine = Machine::new(Settings::default(), EPOCH, writer("own"), 1, Time(0));
-        let mut machine = machine.with_first_base(needed);
+        let mut machine = machine("own").with_first_base(needed);
         let mut hears = |event| {
             let mut actions = Vec::new();
             machine.handle(Time(0), event, &mut actions).unwrap();

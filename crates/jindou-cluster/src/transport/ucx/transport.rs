@@ -66,6 +66,26 @@ impl UcxTransport {
         }
         Ok(())
     }
+
+    /// Closes all links. Every read in progress ends with [`TransportError::Closed`].
+    pub fn close(&self) {
+        if self.core().closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.core().wake();
+        let links = std::mem::take(&mut *lock(&self.shared.links));
+        for link in links.values().filter_map(Weak::upgrade) {
+            link.close();
+        }
+        if let Some(progress) = lock(&self.progress).take() {
+            let _ = progress.join();
+        }
+        let regions = std::mem::take(&mut *lock(&self.regions));
+        let (handles, kept): (Vec<_>, Vec<_>) = regions.into_values().unzip();
+        self.core().shut(handles);
+        // The memory may be released only now that UCX no longer has it registered.
+        drop(kept);
+    }
 }
 
 impl Transport for UcxTransport {
@@ -105,25 +125,6 @@ impl Transport for UcxTransport {
         links.retain(|_, link| link.strong_count() > 0);
         links.insert(endpoint, Arc::downgrade(&link));
         Ok(link)
-    }
-
-    fn close(&self) {
-        if self.core().closed.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.core().wake();
-        let links = std::mem::take(&mut *lock(&self.shared.links));
-        for link in links.values().filter_map(Weak::upgrade) {
-            link.close();
-        }
-        if let Some(progress) = lock(&self.progress).take() {
-            let _ = progress.join();
-        }
-        let regions = std::mem::take(&mut *lock(&self.regions));
-        let (handles, kept): (Vec<_>, Vec<_>) = regions.into_values().unzip();
-        self.core().shut(handles);
-        // The memory may be released only now that UCX no longer has it registered.
-        drop(kept);
     }
 }
 

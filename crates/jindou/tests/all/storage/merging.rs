@@ -215,10 +215,6 @@ impl Files for Failing<Directory> {
         self.inner.read(name, limit)
     }
 
-    fn len(&self, name: &str) -> io::Result<u64> {
-        self.inner.len(name)
-    }
-
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         self.pass(io::ErrorKind::StorageFull)?;
         Ok(Box::new(Failing {
