@@ -15,7 +15,7 @@
 //! its files. Instead, every read is checked against the bounds of its section, so that damaged files give wrong or no
 //! answers, but never a panic.
 
-use crate::backing::{Backing, Residence};
+use jindou_model::mapped::Bytes;
 use jindou_model::{Error, Result, private};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -256,7 +256,7 @@ impl SectionWriter {
 /// A mapped file of sections.
 #[derive(Debug)]
 pub(crate) struct Sections {
-    map: Backing,
+    map: Bytes,
     path: PathBuf,
     pub(crate) terms: u32,
     /// The four numbers in the head that each file defines for itself.
@@ -265,30 +265,31 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Maps or reads a file and checks its head.
+    /// Maps a file and checks its head.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be read, [`Error::Version`], [`Error::Damaged`] when it is of another kind,
     /// truncated or has a damaged head.
-    pub(crate) fn open(path: &Path, magic: [u8; 8], residence: Residence) -> Result<Self> {
-        Self::over(Backing::open(path, residence)?, path, magic)
+    pub(crate) fn open(path: &Path, magic: [u8; 8]) -> Result<Self> {
+        Self::over(Bytes::map(path)?, path, magic)
     }
 
     /// As [`Self::open`], for bytes in memory; errors call them `name`.
     pub(crate) fn from_bytes(bytes: &[u8], name: &str, magic: [u8; 8]) -> Result<Self> {
-        Self::over(Backing::from_bytes(bytes), Path::new(name), magic)
+        Self::over(Bytes::copy_of(bytes), Path::new(name), magic)
     }
 
-    fn over(map: Backing, path: &Path, magic: [u8; 8]) -> Result<Self> {
-        if map.len() < HEAD {
+    fn over(map: Bytes, path: &Path, magic: [u8; 8]) -> Result<Self> {
+        let all = map.as_slice();
+        if all.len() < HEAD {
             return Err(bad(path, "shorter than its header"));
         }
         let number = |at: usize| {
-            map.get(at..at + 8)
+            all.get(at..at + 8)
                 .and_then(|b| b.try_into().ok())
                 .map_or(0, u64::from_le_bytes)
         };
-        if map[..8] != magic {
+        if all[..8] != magic {
             return Err(bad(path, "not a file of a Jindou dictionary"));
         }
         let (version, sections) = (number(8) as u32, (number(8) >> 32) as usize);
@@ -299,7 +300,7 @@ impl Sections {
                 supported: VERSION.into(),
             });
         }
-        if number(16) != map.len() as u64 {
+        if number(16) != all.len() as u64 {
             return Err(bad(path, "truncated or appended to"));
         }
         let terms = u32::try_from(number(24)).map_err(|_| bad(path, "damaged (terms)"))?;
@@ -310,7 +311,7 @@ impl Sections {
         for i in 0..sections {
             let at = TABLE + i * ENTRY;
             let (start, len) = (number(at + 8), number(at + 16));
-            let end = start.checked_add(len).filter(|&e| e <= map.len() as u64);
+            let end = start.checked_add(len).filter(|&e| e <= all.len() as u64);
             match (u32::try_from(number(at)), end) {
                 (Ok(kind), Some(end)) if start % ALIGN == 0 => {
                     table.push((kind, start as usize..end as usize));
@@ -363,7 +364,7 @@ impl Sections {
     /// A section that was checked by [`Sections::range`].
     #[inline(always)]
     pub(crate) fn bytes(&self, range: &Range<usize>) -> &[u8] {
-        &self.map[range.clone()]
+        &self.map.as_slice()[range.clone()]
     }
 
     /// A section as an array. Empty when the section's length does not fit the type (which `range` rules out).
@@ -383,7 +384,7 @@ impl Sections {
 
     /// Length of the file.
     pub(crate) fn file_len(&self) -> u64 {
-        self.map.len() as u64
+        self.map.as_slice().len() as u64
     }
 }
 

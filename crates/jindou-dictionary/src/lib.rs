@@ -10,7 +10,6 @@
 //!
 //! [`VertexId`]: jindou_model::VertexId
 
-mod backing;
 mod build;
 mod format;
 mod front;
@@ -21,7 +20,6 @@ pub mod spill;
 mod tags;
 pub mod value;
 
-pub use backing::Residence;
 pub use build::{
     ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, MergedVocabulary, StringsWriter, TermRun, merge_runs,
     split_strings, write_dictionary,

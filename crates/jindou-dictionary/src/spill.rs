@@ -236,15 +236,8 @@ impl Spill {
     /// Reads from the start; can be called again, also from several threads.
     #[must_use]
     pub fn reader(&self) -> SpillReader {
-        SpillReader {
-            data: self.data.clone(),
-            buffer: Vec::new(),
-            at: 0,
-            end: 0,
-            fetched: 0,
-            len: self.len,
-            dir: self.dir.clone(),
-        }
+        let (data, len, dir) = (self.data.clone(), self.len, self.dir.clone());
+        Self { data, len, dir }.into_reader()
     }
 
     /// Reads from the start and releases every memory chunk once it is read.

@@ -43,6 +43,15 @@ impl QuadBatch {
         }
     }
 
+    /// Appends a quad of canonical bytes; without a graph it is in the default graph.
+    pub fn push_quad(&mut self, quad: [&[u8]; 4]) {
+        let spans = quad.map(|term| match term {
+            [] => Span::default(),
+            term => self.push_term(term),
+        });
+        self.quads.push(spans);
+    }
+
     /// Removes all quads, but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

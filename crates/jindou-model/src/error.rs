@@ -354,77 +354,51 @@ impl Error {
     /// A copy of the error, for a second caller that waits for the same work. Errors of the system and of callers,
     /// which cannot be cloned, become errors of the same kind with the same text.
     #[must_use]
+    #[allow(clippy::clone_on_copy, reason = "the macro copies fields of any type")]
     pub fn duplicate(&self) -> Self {
-        match self {
-            Self::Syntax { at, message, text } => Self::Syntax {
-                at: at.clone(),
-                message: message.clone(),
-                text: text.clone(),
-            },
-            Self::Sparql(faults) => Self::Sparql(faults.clone()),
-            Self::Query(m) => Self::Query(m.clone()),
-            Self::Unsupported(m) => Self::Unsupported(m.clone()),
-            Self::Io { path, source } => Self::Io {
-                path: path.clone(),
-                source: std::io::Error::new(source.kind(), source.to_string()),
-            },
-            Self::Gpu(m) => Self::Gpu(m.clone()),
-            Self::UnknownFormat { name } => Self::UnknownFormat { name: name.clone() },
-            Self::InUse { path, message } => Self::in_use(path, message),
-            Self::Damaged {
-                file,
-                offset,
-                message,
-            } => Self::Damaged {
-                file: file.clone(),
-                offset: *offset,
-                message: message.clone(),
-            },
-            Self::Version {
-                file,
-                found,
-                supported,
-            } => Self::Version {
-                file: file.clone(),
-                found: *found,
-                supported: *supported,
-            },
-            Self::NotAStore { path, message } => Self::not_a_store(path, message),
-            Self::ReadOnly(m) => Self::ReadOnly(m.clone()),
-            Self::Usage(m) => Self::Usage(m.clone()),
-            Self::External(e) => Self::external(e.to_string()),
-            Self::NoStore { path } => Self::NoStore { path: path.clone() },
-            Self::StoreExists { path } => Self::StoreExists { path: path.clone() },
-            Self::Limit(limit) => Self::Limit(limit.clone()),
-            Self::Busy(limit) => Self::Busy(limit.clone()),
-            Self::Timeout(limit) => Self::Timeout(*limit),
-            Self::Stale(m) => Self::Stale(m.clone()),
-            Self::OutcomeUnknown(m) => Self::OutcomeUnknown(m.clone()),
-            Self::Conflict(m) => Self::Conflict(m.clone()),
-            Self::Precondition(m) => Self::Precondition(m.clone()),
-            Self::KeyReused(m) => Self::KeyReused(m.clone()),
-            Self::Service {
-                endpoint,
-                message,
-                allowed,
-            } => Self::Service {
-                endpoint: endpoint.clone(),
-                message: message.clone(),
-                allowed: *allowed,
-            },
-            Self::Document {
-                iri,
-                message,
-                allowed,
-            } => Self::Document {
-                iri: iri.clone(),
-                message: message.clone(),
-                allowed: *allowed,
-            },
-            Self::Shard { shard, message } => Self::shard(*shard, message),
-            Self::Cancelled => Self::Cancelled,
-            Self::SinkClosed => Self::SinkClosed,
-            Self::Internal(m) => Self::Internal(m.clone()),
+        macro_rules! copied {
+            ($($variant:ident $(($part:ident))? $({ $($field:ident),* })?,)*) => {
+                match self {
+                    $(Self::$variant $(($part))? $({ $($field),* })? => {
+                        Self::$variant $(($part.clone()))? $({ $($field: $field.clone()),* })?
+                    })*
+                    Self::Io { path, source } => {
+                        let source = std::io::Error::new(source.kind(), source.to_string());
+                        Self::io(path, source)
+                    }
+                    Self::External(e) => Self::external(e.to_string()),
+                }
+            };
+        }
+        copied! {
+            Syntax { at, message, text },
+            Sparql(faults),
+            Query(m),
+            Unsupported(m),
+            Gpu(m),
+            UnknownFormat { name },
+            InUse { path, message },
+            Damaged { file, offset, message },
+            Version { file, found, supported },
+            NotAStore { path, message },
+            ReadOnly(m),
+            Usage(m),
+            NoStore { path },
+            StoreExists { path },
+            Limit(limit),
+            Busy(limit),
+            Timeout(limit),
+            Stale(m),
+            OutcomeUnknown(m),
+            Conflict(m),
+            Precondition(m),
+            KeyReused(m),
+            Service { endpoint, message, allowed },
+            Document { iri, message, allowed },
+            Shard { shard, message },
+            Cancelled,
+            SinkClosed,
+            Internal(m),
         }
     }
 

@@ -55,24 +55,32 @@ pub enum PrefixChange {
     Remove(Box<str>),
 }
 
+/// True for a character with which a name can begin (`PN_CHARS_U` in SPARQL and Turtle).
+#[inline]
+#[must_use]
+pub fn is_name_start(c: char) -> bool {
+    matches!(c, '_' | 'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
+        | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
+        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
+        | '\u{10000}'..='\u{EFFFF}')
+}
+
+/// True for a character that a name can contain (`PN_CHARS`).
+#[inline]
+#[must_use]
+pub fn is_name_char(c: char) -> bool {
+    is_name_start(c)
+        || matches!(c, '-' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+}
+
 /// True if the name can precede the colon of a prefixed name (`PN_PREFIX` in SPARQL and Turtle) and is not too long.
 /// The empty name is allowed.
 #[must_use]
 pub fn is_prefix_name(name: &str) -> bool {
-    let base = |c: char| {
-        matches!(c,
-            'A'..='Z' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{2ff}'
-            | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}' | '\u{200c}'..='\u{200d}'
-            | '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}' | '\u{3001}'..='\u{d7ff}'
-            | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}' | '\u{10000}'..='\u{effff}')
-    };
-    let inner = |c: char| {
-        base(c)
-            || matches!(c, '_' | '-' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
-    };
+    let first = name.chars().next();
     name.len() <= LONGEST_PREFIX
-        && name.chars().next().is_none_or(base)
-        && name.chars().all(|c| inner(c) || c == '.')
+        && first.is_none_or(|c| c != '_' && is_name_start(c))
+        && name.chars().all(|c| is_name_char(c) || c == '.')
         && !name.ends_with('.')
 }
 

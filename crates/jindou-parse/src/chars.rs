@@ -1,6 +1,8 @@
 //! Character classes of N-Triples and N-Quads: tables, and fast checks that accept a subset of what the full checks
 //! accept.
 
+use jindou_model::prefixes::{is_name_char, is_name_start};
+
 /// Allowed anywhere in an IRI after its scheme: unreserved characters and sub-delimiters (RFC 3986).
 const IRI_ANYWHERE: u8 = 1;
 /// Allowed in an IRI's path, query and fragment: the above, `:`, `@`, `/`, `?`.
@@ -150,25 +152,12 @@ pub(crate) fn is_plain_language(tag: &[u8]) -> bool {
 
 /// True for the first character of a blank node label (`PN_CHARS_U` or a digit).
 pub(crate) fn is_label_start(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || is_wide_name_start(c)
+    c.is_ascii_digit() || is_name_start(c)
 }
 
 /// True for a later character of a blank node label (`PN_CHARS` or a dot).
 pub(crate) fn is_label_char(c: char) -> bool {
-    is_label_start(c)
-        || matches!(
-            c,
-            '-' | '.' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}'
-        )
-}
-
-/// True for `PN_CHARS_BASE` above ASCII.
-fn is_wide_name_start(c: char) -> bool {
-    matches!(c,
-        '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'
-        | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
-        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
-        | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
+    c == '.' || is_name_char(c)
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl DocumentReading<'_> {
         if let Some(base) = &self.document.base {
             parser = parser
                 .with_base_iri(base)
-                .map_err(|e| self.bad_base(&e.to_string()))?;
+                .map_err(|e| bad_base(self.document, e))?;
         }
         let (mut source, mut reader) = (None, opened.reader);
         if self.run.lenient {
@@ -158,16 +158,14 @@ impl DocumentReading<'_> {
                 match reading.next() {
                     None => return self.out.prefixes(reading.prefixes()),
                     Some(Ok(t)) => {
-                        if self.out.declared.is_due(reading.prefixes().size_hint().0) {
-                            self.out.prefixes(reading.prefixes())?;
-                        }
+                        self.out.due_prefixes(reading.prefixes())?;
                         if !self.out.triple(&t)? {
                             return Ok(());
                         }
                     }
                     Some(Err(TurtleParseError::Syntax(e))) => break e,
                     Some(Err(TurtleParseError::Io(e))) => {
-                        return self.stopped(e, &tail, offset);
+                        return self.stopped(e, &tail);
                     }
                 }
             };
@@ -187,9 +185,7 @@ impl DocumentReading<'_> {
             let Some(to) = to else {
                 return self.out.prefixes(reading.prefixes());
             };
-            if self.out.declared.is_due(reading.prefixes().size_hint().0) {
-                self.out.prefixes(reading.prefixes())?;
-            }
+            self.out.due_prefixes(reading.prefixes())?;
             let mut next = TurtleParser::new();
             for (i, (name, iri)) in reading.prefixes().enumerate() {
                 if i.is_multiple_of(LOOK) {
@@ -219,7 +215,7 @@ impl DocumentReading<'_> {
         if let Some(base) = &self.document.base {
             parser = parser
                 .with_base_iri(base)
-                .map_err(|e| self.bad_base(&e.to_string()))?;
+                .map_err(|e| bad_base(self.document, e))?;
         }
         let reader = input::unmarked(opened.reader);
         let reader = reader.map_err(|e| self.document.origin.error(e))?;
@@ -231,9 +227,7 @@ impl DocumentReading<'_> {
         while let Some(quad) = reading.next() {
             match quad {
                 Ok(q) => {
-                    if self.out.declared.is_due(reading.prefixes().size_hint().0) {
-                        self.out.prefixes(reading.prefixes())?;
-                    }
+                    self.out.due_prefixes(reading.prefixes())?;
                     if !self.out.quad(&q)? {
                         return Ok(());
                     }
@@ -244,7 +238,7 @@ impl DocumentReading<'_> {
                     self.turtle_error(&e, 0, &tail, offset)?;
                     return self.give_up(offset);
                 }
-                Err(TurtleParseError::Io(e)) => return self.stopped(e, &tail, 0),
+                Err(TurtleParseError::Io(e)) => return self.stopped(e, &tail),
             }
         }
         self.out.prefixes(reading.prefixes())
@@ -262,7 +256,7 @@ impl DocumentReading<'_> {
     /// skips the rest of the document.
     fn json_ld(&mut self, opened: OpenedDocument) -> Result<()> {
         let base = self.document.base.clone().map(Iri::parse).transpose();
-        let base = base.map_err(|e| self.bad_base(&e.to_string()))?;
+        let base = base.map_err(|e| bad_base(self.document, e))?;
         match jsonld::read(opened, base, self.document, self.run, &mut self.out)? {
             DocumentEnd::Whole => Ok(()),
             DocumentEnd::GivenUp(offset) => self.give_up(offset),
@@ -270,7 +264,7 @@ impl DocumentReading<'_> {
     }
 
     /// The error to return if the parser's reader failed: a limit, text that the guard refused, or an I/O error.
-    fn stopped(&self, e: std::io::Error, tail: &SharedTail, _offset: u64) -> Result<()> {
+    fn stopped(&self, e: std::io::Error, tail: &SharedTail) -> Result<()> {
         if let Some(limit) = self.meter.failure() {
             return Err(limit);
         }
@@ -303,27 +297,17 @@ impl DocumentReading<'_> {
             return self.error_at(offset, e.message().into(), tail);
         }
         let start = e.location().start;
-        self.error_in(
-            lines_before + start.line + 1,
-            start.column,
-            offset,
-            e.message().into(),
-            tail,
-        )
-    }
-
-    /// Reports a mistake at a line (from 1) and a column (in characters, from 0).
-    fn error_in(
-        &self,
-        line: u64,
-        column: u64,
-        offset: u64,
-        message: String,
-        tail: &SharedTail,
-    ) -> Result<()> {
+        let line = lines_before + start.line + 1;
         self.bad(offset, || {
             let tail = tail.borrow();
-            self.describe(line, column, tail.line(line), message.clone())
+            let text = String::from_utf8_lossy(tail.line(line).unwrap_or_default());
+            let before = text.chars().take(start.column as usize);
+            let at = before.map(char::len_utf8).sum();
+            let file = self.document.origin.name();
+            let message = self.expected(e.message().into());
+            let mut bad = BadStatement::in_line(file, line, text.as_bytes(), at, message);
+            bad.at.column = start.column + 1;
+            Ok(bad)
         })
     }
 
@@ -333,10 +317,8 @@ impl DocumentReading<'_> {
             let tail = tail.borrow();
             let file = self.document.origin.name();
             let message = self.expected(message.clone());
-            Ok(match tail.line_at(offset) {
-                Some((line, text, at)) => BadStatement::in_line(file, line, text, at, message),
-                None => BadStatement::in_line(file, 0, b"", 0, message),
-            })
+            let (line, text, at) = tail.line_at(offset).unwrap_or((0, b"", 0));
+            Ok(BadStatement::in_line(file, line, text, at, message))
         })
     }
 
@@ -385,32 +367,6 @@ impl DocumentReading<'_> {
         Ok(())
     }
 
-    fn describe(
-        &self,
-        line: u64,
-        column: u64,
-        text: Option<&[u8]>,
-        message: String,
-    ) -> Result<BadStatement> {
-        let text = text.unwrap_or_default();
-        let lossy = String::from_utf8_lossy(text);
-        let at: usize = lossy
-            .chars()
-            .take(column as usize)
-            .map(char::len_utf8)
-            .sum();
-        let message = self.expected(message);
-        let mut bad = BadStatement::in_line(
-            self.document.origin.name(),
-            line,
-            lossy.as_bytes(),
-            at,
-            message,
-        );
-        bad.at.column = if line > 0 { column + 1 } else { 0 };
-        Ok(bad)
-    }
-
     /// Adds the expected syntax to a parser's message that does not state it.
     fn expected(&self, mut message: String) -> String {
         if !message.to_ascii_lowercase().contains("expected") || message.starts_with("Unexpected") {
@@ -419,16 +375,10 @@ impl DocumentReading<'_> {
         }
         message
     }
+}
 
-    fn bad_base(&self, why: &str) -> Error {
-        let file = self.document.origin.name();
-        BadStatement::in_line(
-            file,
-            0,
-            b"",
-            0,
-            format!("the base IRI is not valid ({why}), expected an absolute IRI"),
-        )
-        .into()
-    }
+/// The error for a document whose base is not an IRI.
+pub(crate) fn bad_base(document: &SourceDocument, why: impl std::fmt::Display) -> Error {
+    let message = format!("the base IRI is not valid ({why}), expected an absolute IRI");
+    BadStatement::in_line(document.origin.name(), 0, b"", 0, message).into()
 }

@@ -65,6 +65,18 @@ impl QuadEmitter<'_> {
         self.declared.all(table, self.sink)
     }
 
+    /// As [`Self::prefixes`], but only if it is due.
+    #[inline]
+    pub(crate) fn due_prefixes<'p>(
+        &mut self,
+        table: impl Iterator<Item = (&'p str, &'p str)>,
+    ) -> Result<()> {
+        if self.declared.is_due(table.size_hint().0) {
+            self.prefixes(table)?;
+        }
+        Ok(())
+    }
+
     fn add(
         &mut self,
         s: &NamedOrBlankNode,

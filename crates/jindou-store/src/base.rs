@@ -179,18 +179,40 @@ impl Base {
         (self.default_segment(p, d), self.named_segment(p, d))
     }
 
-    /// The predicates that occur in one graph of an unsharded base, in no particular order.
+    /// The key of a vertex in the segments; `None` if another shard owns the vertex.
+    pub(crate) fn key_of(&self, v: u32) -> Option<u32> {
+        match &self.shard {
+            None => Some(v),
+            Some(shard) => shard.key(v).map(|key| key.0),
+        }
+    }
+
+    /// The predicates of the base's own subjects in one graph, in no particular order.
     pub(crate) fn graph_predicates(&self, graph: u32) -> Vec<u32> {
         let parts = self.index.graph_parts(graph);
         let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
         for &s in self.index.small_graph_subjects(graph) {
+            let Some(key) = self.key_of(s) else {
+                continue;
+            };
             for &p in self.index.sets().out_predicates(s) {
-                if !out.contains(&p) && self.named_segment(p, 0).has(s, graph) {
+                if !out.contains(&p) && self.named_segment(p, 0).has(key, graph) {
                     out.push(p);
                 }
             }
         }
         out
+    }
+
+    /// Appends the base's own subjects of one graph with a predicate, ascending.
+    pub(crate) fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
+        if let Some(part) = self.index.graph_part(graph, predicate.0) {
+            out.extend_from_slice(part.subjects);
+            return;
+        }
+        let named = self.named_segment(predicate.0, 0);
+        let small = self.index.small_graph_subjects(graph).iter().copied();
+        out.extend(small.filter(|&s| self.key_of(s).is_some_and(|key| named.has(key, graph))));
     }
 
     pub(crate) fn class_intervals(&self, class: u32) -> Option<&[[u32; 2]]> {

@@ -14,6 +14,7 @@ mod snapshot;
 mod snapshot_graph;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod threads;
 mod warm;
 
 pub use base::Base;

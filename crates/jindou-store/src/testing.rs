@@ -6,11 +6,12 @@ use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
 use crate::{
     Base, ChangeTerm, Changes, LoadOptions, MergeOptions, Merging, Snapshot, info, load, open,
 };
+use agreement::{integer, iri};
 use jindou_graph::segment::GraphScope;
 use jindou_log::Directory;
 use jindou_model::{
-    Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
-    VertexId, term,
+    Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, VertexId,
+    term,
 };
 use oxrdf::{GraphName, Quad};
 use std::path::Path;
@@ -86,14 +87,7 @@ impl QuadSource for QuadList<'_> {
         for part in self.0.chunks(BATCH).skip(worker).step_by(workers) {
             batch.clear();
             for quad in part {
-                let spans = quad.each_ref().map(|t| {
-                    if t.is_empty() {
-                        Span::default()
-                    } else {
-                        batch.push_term(t)
-                    }
-                });
-                batch.quads.push(spans);
+                batch.push_quad(quad.each_ref().map(Vec::as_slice));
             }
             sink.batch(&batch)?;
             progress.add(part.len() as u64, part.len() as u64);
@@ -143,45 +137,33 @@ pub fn store_of_terms(quads: &[TermQuad]) -> (TempDir, Arc<Base>) {
     (folder, base)
 }
 
-fn iri(s: String) -> Vec<u8> {
-    let mut out = vec![];
-    term::push_iri(&s, &mut out);
-    out
-}
-
 /// A few kilobytes of quads that use every kind of index and value column, for tests of damaged files.
 #[must_use]
 pub fn varied_quads() -> Vec<TermQuad> {
     let mut out = vec![];
     for i in 0..60u32 {
-        let s = iri(format!("http://e/s{i}"));
+        let s = iri(&format!("http://e/s{i}"));
         let g = if i % 3 == 0 {
-            iri(format!("http://e/g{}", i % 4))
+            iri(&format!("http://e/g{}", i % 4))
         } else {
             vec![]
         };
         out.push([
             s.clone(),
             term::rdf_type(),
-            iri(format!("http://e/C{}", i % 3)),
+            iri(&format!("http://e/C{}", i % 3)),
             g.clone(),
         ]);
         for j in 0..i % 7 {
-            let p = iri(format!("http://e/p{}", (i * j) % 11));
+            let p = iri(&format!("http://e/p{}", (i * j) % 11));
             out.push([
                 s.clone(),
                 p,
-                iri(format!("http://e/s{}", (i * 7 + j) % 60)),
+                iri(&format!("http://e/s{}", (i * 7 + j) % 60)),
                 g.clone(),
             ]);
         }
-        let mut o = vec![];
-        term::push_typed(
-            &(i % 9).to_string(),
-            "http://www.w3.org/2001/XMLSchema#integer",
-            &mut o,
-        );
-        out.push([s, iri("http://e/n".into()), o, vec![]]);
+        out.push([s, iri("http://e/n"), integer(i % 9), vec![]]);
     }
     out
 }
@@ -228,6 +210,18 @@ pub fn read_all(dir: &Path) {
             snapshot.graph_subjects(g, PredicateId(p), &mut scratch);
         }
     }
+}
+
+/// All copies of a file in which one bit is changed, or which are cut.
+pub fn damaged(good: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..good.len()).flat_map(move |at| {
+        let flipped = (0..8).map(move |bit| {
+            let mut bad = good.to_vec();
+            bad[at] ^= 1 << bit;
+            bad
+        });
+        flipped.chain([good[..at].to_vec()])
+    })
 }
 
 /// Makes checksums and manifest match the present files, so that damage is not noticed by hashes.

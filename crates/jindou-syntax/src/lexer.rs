@@ -1,6 +1,7 @@
 //! Splits text into tokens by SPARQL's longest-match rule. Linear: every character is read a bounded number of times.
 
 use crate::keyword::Keyword;
+use jindou_model::prefixes::{is_name_char, is_name_start};
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,17 @@ pub(crate) enum TokenKind {
     And,
     Or,
     Bad(BadToken),
+}
+
+impl TokenKind {
+    /// True for an IRI in angle brackets, a prefixed name, or a prefix alone.
+    pub(crate) fn is_iri(self) -> bool {
+        matches!(self, Self::Iri | Self::Prefixed | Self::Namespace)
+    }
+
+    pub(crate) fn is_number(self) -> bool {
+        matches!(self, Self::Integer | Self::Decimal | Self::Double)
+    }
 }
 
 /// Kinds of invalid tokens.
@@ -130,26 +142,6 @@ static CLASS: [u8; 256] = {
 
 fn is(b: u8, class: u8) -> bool {
     CLASS[b as usize] & class != 0
-}
-
-/// True for a character with which a name can begin (PN_CHARS_U).
-#[must_use]
-pub fn is_name_start(c: char) -> bool {
-    c == '_' || is_base(c)
-}
-
-fn is_base(c: char) -> bool {
-    matches!(c, 'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
-        | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
-        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
-        | '\u{10000}'..='\u{EFFFF}')
-}
-
-/// True for a character that a name can contain (PN_CHARS).
-#[must_use]
-pub fn is_name_char(c: char) -> bool {
-    is_name_start(c)
-        || matches!(c, '-' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
 }
 
 impl<'t> Lexer<'t> {
@@ -269,7 +261,7 @@ impl<'t> Lexer<'t> {
         let (kind, end) = match b {
             b'<' => self.less(start),
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => self.word(start),
-            b':' => self.prefixed(start, start),
+            b':' => self.prefixed(start),
             b'?' | b'$' => self.variable(start),
             b'"' | b'\'' => self.string(start),
             b'0'..=b'9' => self.number(start),
@@ -370,7 +362,7 @@ impl<'t> Lexer<'t> {
         }
         let behind = self.byte(end);
         if behind == b':' && bytes[start] != b'_' {
-            return self.prefixed(start, end);
+            return self.prefixed(end);
         }
         if behind >= 0x80 || matches!(behind, b'-' | b'.') {
             let first = self.char(start).unwrap_or('_');
@@ -383,7 +375,7 @@ impl<'t> Lexer<'t> {
             if start >= self.no_colon {
                 let to = self.dotted(start);
                 if self.byte(to) == b':' && first != '_' {
-                    return self.prefixed(start, to);
+                    return self.prefixed(to);
                 }
                 self.no_colon = to;
             }
@@ -429,12 +421,11 @@ impl<'t> Lexer<'t> {
         Some(first)
     }
 
-    fn prefixed(&self, _start: usize, colon: usize) -> (TokenKind, usize) {
-        let end = self.local(colon + 1);
-        if end == colon + 1 {
-            (TokenKind::Namespace, end)
-        } else {
-            (TokenKind::Prefixed, end)
+    /// The prefixed name, or the namespace alone, whose colon is at this position.
+    fn prefixed(&self, colon: usize) -> (TokenKind, usize) {
+        match self.local(colon + 1) {
+            end if end == colon + 1 => (TokenKind::Namespace, end),
+            end => (TokenKind::Prefixed, end),
         }
     }
 

@@ -47,7 +47,7 @@ mod recorded;
 mod source;
 
 pub use advice::{Extension, distance, extension_of_iri, extensions};
-pub use lexer::{is_name_char, is_name_start};
+pub use jindou_model::prefixes::{is_name_char, is_name_start};
 pub use options::{Calls, Escapes, MOST_NESTING, ParserOptions};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 pub use recorded::{PatternPlace, Recorded, parse_recorded};
@@ -116,10 +116,7 @@ pub struct CopiedFrom {
 pub fn parse_query(text: &str, options: &ParserOptions) -> Result<Query, ParseFailure> {
     let source = ParserText::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);
-    match parser.query() {
-        Some(query) => Ok(query),
-        None => Err(failure(parser)),
-    }
+    parser.query().ok_or_else(|| failure(parser))
 }
 
 /// A call of REGEX or REPLACE whose pattern and flags are constants.
@@ -164,21 +161,7 @@ pub fn pattern_calls(
 pub fn parse_update(text: &str, options: &ParserOptions) -> Result<Update, ParseFailure> {
     let source = ParserText::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);
-    let Some(parsed) = parser.update() else {
-        return Err(failure(parser));
-    };
-    let operations = parsed.list.into_iter();
-    Ok(Update {
-        operations: operations
-            .map(|read| Operation {
-                operation: read.operation,
-                at: source.place(read.at),
-                whole_graph: read.whole_graph,
-                copied_from: read.copied_from,
-            })
-            .collect(),
-        base: parsed.base,
-    })
+    parser.update().ok_or_else(|| failure(parser))
 }
 
 fn failure(parser: Parser<'_, '_>) -> ParseFailure {

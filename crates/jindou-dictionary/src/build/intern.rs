@@ -402,14 +402,7 @@ mod tests {
     fn batch(quads: &[[&str; 4]]) -> QuadBatch {
         let mut b = QuadBatch::default();
         for q in quads {
-            let spans = q.map(|t| {
-                if t.is_empty() {
-                    Span::default()
-                } else {
-                    b.push_term(t.as_bytes())
-                }
-            });
-            b.quads.push(spans);
+            b.push_quad(q.map(str::as_bytes));
         }
         b
     }

@@ -173,15 +173,8 @@ fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Resul
             all.push((value.instant(), lex));
         }
     })?;
-    all.sort_unstable();
-    let mut instants: Vec<i128> = Vec::new();
-    for (instant, lex) in all {
-        if instants.last() != Some(&instant) {
-            instants.push(instant);
-        }
-        ranks[(lex - base) as usize] = instants.len() as u32 - 1;
-    }
-    Ok(instants)
+    let distinct = rank_by_key(all, base, ranks);
+    Ok(distinct.into_iter().map(|(instant, _)| instant).collect())
 }
 
 /// Ranks durations; returns one literal of each rank.
@@ -198,15 +191,22 @@ fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<Vec<u32>
             }
         },
     )?;
+    let distinct = rank_by_key(all, base, ranks);
+    Ok(distinct.into_iter().map(|(_, lex)| lex).collect())
+}
+
+/// Ranks literals, given by value and lex index, by their values. Returns the distinct values, sorted, each with the
+/// first literal that has it.
+fn rank_by_key<K: Ord>(mut all: Vec<(K, u32)>, base: u32, ranks: &mut [u32]) -> Vec<(K, u32)> {
     all.sort_unstable();
-    let mut lexes = Vec::new();
-    for (i, (key, lex)) in all.iter().enumerate() {
-        if i == 0 || all[i - 1].0 != *key {
-            lexes.push(*lex);
+    let mut distinct: Vec<(K, u32)> = Vec::new();
+    for (key, lex) in all {
+        if distinct.last().is_none_or(|last| last.0 != key) {
+            distinct.push((key, lex));
         }
-        ranks[(lex - base) as usize] = lexes.len() as u32 - 1;
+        ranks[(lex - base) as usize] = distinct.len() as u32 - 1;
     }
-    Ok(lexes)
+    distinct
 }
 
 /// The value of a numeric term's canonical bytes.

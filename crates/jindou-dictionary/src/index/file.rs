@@ -1,6 +1,5 @@
 //! The file of an index, for writing and for reading, and the terms from which an index is built.
 
-use crate::backing::Residence;
 use crate::format::{SectionWriter, Sections};
 use crate::{Strings, TagRanges};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId};
@@ -13,30 +12,14 @@ const CHECK: u32 = 4096;
 
 /// All terms of a base that is being made, for building indexes.
 pub struct Terms<'a> {
-    strings: &'a Strings,
-    id_of_lex: &'a [u32],
-    folder: &'a Path,
-    memory: MemoryBudget,
-    cancel: &'a CancelToken,
+    pub(super) strings: &'a Strings,
+    pub(super) id_of_lex: &'a [u32],
+    pub(super) folder: &'a Path,
+    pub(super) memory: MemoryBudget,
+    pub(super) cancel: &'a CancelToken,
 }
 
-impl<'a> Terms<'a> {
-    pub(super) fn new(
-        strings: &'a Strings,
-        id_of_lex: &'a [u32],
-        folder: &'a Path,
-        memory: MemoryBudget,
-        cancel: &'a CancelToken,
-    ) -> Self {
-        Self {
-            strings,
-            id_of_lex,
-            folder,
-            memory,
-            cancel,
-        }
-    }
-
+impl Terms<'_> {
     /// Number of terms.
     #[must_use]
     pub fn len(&self) -> u32 {
@@ -169,7 +152,7 @@ pub struct IndexFile {
 impl IndexFile {
     /// Opens an index file; `None` if it is of another version.
     pub(super) fn open(path: &Path, version: u32, strings: &Strings) -> Result<Option<Self>> {
-        let file = Sections::open(path, MAGIC, Residence::Mapped)?;
+        let file = Sections::open(path, MAGIC)?;
         if file.own[0] != u64::from(version) {
             return Ok(None);
         }

@@ -27,8 +27,13 @@ pub fn build_indexes(
             Some(strings) => strings,
             None => strings.insert(Strings::open(dir)?),
         };
-        let budget = MemoryBudget::new(memory);
-        let terms = Terms::new(strings, id_of_lex, dir, budget, cancel);
+        let terms = Terms {
+            strings,
+            id_of_lex,
+            folder: dir,
+            memory: MemoryBudget::new(memory),
+            cancel,
+        };
         let name = file_of(kind.name());
         let mut file = IndexWriter::create(dir.join(&name), kind.version())?;
         catch_unwind(AssertUnwindSafe(|| kind.build(&terms, &mut file))).unwrap_or_else(|_| {

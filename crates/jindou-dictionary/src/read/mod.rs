@@ -8,7 +8,6 @@ pub use strings::Strings;
 pub use values::{SortKey, TermKind};
 
 use crate::TagRanges;
-use crate::backing::Residence;
 use crate::build::{CODED_TAGS, empty};
 use crate::format::{
     Bucket, COMPACT_LEX_BYTES, DICTIONARY_FILE, DICTIONARY_MAGIC, MAX_PROBE, Sections, bucket_of,
@@ -52,18 +51,9 @@ impl Dictionary {
     /// [`jindou_model::Error::Damaged`] when one is foreign, newer, truncated or has a damaged head,
     /// or when the two do not belong together.
     pub fn open(dir: &Path) -> Result<Self> {
-        Self::open_as(dir, Residence::Mapped)
-    }
-
-    /// As [`Dictionary::open`], with a choice between mapping the files and reading them into memory, which is
-    /// O(bytes).
-    ///
-    /// # Errors
-    /// As [`Dictionary::open`].
-    pub fn open_as(dir: &Path, residence: Residence) -> Result<Self> {
-        let strings = Strings::open_as(dir, residence)?;
+        let strings = Strings::open(dir)?;
         let path = dir.join(DICTIONARY_FILE);
-        Self::over(strings, Sections::open(&path, DICTIONARY_MAGIC, residence)?)
+        Self::over(strings, Sections::open(&path, DICTIONARY_MAGIC)?)
     }
 
     /// A dictionary without terms, in memory. O(1).

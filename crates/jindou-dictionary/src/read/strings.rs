@@ -1,6 +1,5 @@
 //! The terms of `strings.jd`, by lex index.
 
-use crate::backing::Residence;
 use crate::format::{BLOCK, OFFSET, STRINGS_FILE, STRINGS_MAGIC, Sections, strings};
 use crate::{TagRanges, front};
 use jindou_model::Result;
@@ -30,15 +29,7 @@ impl Strings {
     /// [`jindou_model::Error::Io`], [`jindou_model::Error::Damaged`] when the file is foreign, newer,
     /// truncated or its head damaged.
     pub fn open(dir: &Path) -> Result<Self> {
-        Self::open_as(dir, Residence::Mapped)
-    }
-
-    pub(crate) fn open_as(dir: &Path, residence: Residence) -> Result<Self> {
-        Self::over(Sections::open(
-            &dir.join(STRINGS_FILE),
-            STRINGS_MAGIC,
-            residence,
-        )?)
+        Self::over(Sections::open(&dir.join(STRINGS_FILE), STRINGS_MAGIC)?)
     }
 
     /// Reads the bytes of a `strings.jd` that is not a file.

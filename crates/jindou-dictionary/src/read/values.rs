@@ -40,7 +40,7 @@ impl SortKey {
             Some(Value::Temporal(t)) => key(class::TEMPORAL + t.kind() as u8, 0, false),
             Some(Value::Duration(_)) => key(class::DURATION, 0, false),
             Some(Value::String(_)) => key(class::STRING, 0, false),
-            _ => key(class_of(bytes), 0, false),
+            _ => key(class_of(bytes.first()), 0, false),
         }
     }
 
@@ -94,9 +94,9 @@ mod class {
     pub(super) const DERIVED: u8 = TRIPLE + 1;
 }
 
-/// The class of a term that is not ordered by a literal's value.
-fn class_of(bytes: &[u8]) -> u8 {
-    match bytes.first() {
+/// The class of a term that is not ordered by a literal's value, by its tag.
+fn class_of(tag: Option<&u8>) -> u8 {
+    match tag {
         Some(&BLANK) => class::BLANK,
         Some(&IRI) => class::IRI,
         Some(&STRING) => class::STRING,
@@ -171,14 +171,9 @@ impl Dictionary {
                 ValueGroup::Duration => key(class::DURATION, rank),
             };
         }
-        let class = match tag {
-            BLANK => class::BLANK,
-            IRI => class::IRI,
-            STRING => class::STRING,
-            LANG => class::LANG,
-            TRIPLE => class::TRIPLE,
-            _ if self.is_derived(lex) => class::DERIVED,
-            _ => class::OTHER,
+        let class = match class_of(Some(&tag)) {
+            class::OTHER if self.is_derived(lex) => class::DERIVED,
+            class => class,
         };
         key(class, lex)
     }
@@ -225,11 +220,8 @@ impl Dictionary {
     #[inline]
     #[must_use]
     pub fn numeric_rank(&self, id: VertexId) -> Option<u32> {
-        let lex = self.lex(id)?;
-        if !self.tag_span(NUMERIC_TAGS).contains(&lex) {
-            return None;
-        }
-        Some(self.value_rank(lex)).filter(|&r| r != NO_RANK)
+        let rank = self.value_rank(self.numeric_lex(id)?);
+        (rank != NO_RANK).then_some(rank)
     }
 
     /// Appends the numeric rank of every id; [`NO_RANK`] if the term is not a number, [`NAN_RANK`] for NaN.
@@ -268,11 +260,13 @@ impl Dictionary {
     /// The value of a numeric literal, read from its lexical form; `None` for other terms and ill-typed literals.
     #[must_use]
     pub fn numeric_value(&self, id: VertexId) -> Option<Number> {
+        self.number_at(self.numeric_lex(id)?)
+    }
+
+    #[inline]
+    fn numeric_lex(&self, id: VertexId) -> Option<u32> {
         let lex = self.lex(id)?;
-        if !self.tag_span(NUMERIC_TAGS).contains(&lex) {
-            return None;
-        }
-        self.number_at(lex)
+        self.tag_span(NUMERIC_TAGS).contains(&lex).then_some(lex)
     }
 
     fn number_at(&self, lex: u32) -> Option<Number> {
@@ -292,6 +286,12 @@ impl Dictionary {
 
     fn numbers(&self) -> &[f64] {
         self.file.array(&self.numbers)
+    }
+
+    /// One of the numbers with this rank, read from its lexical form.
+    fn exact_number(&self, rank: u32) -> Option<Number> {
+        let lexes: &[u32] = self.file.array(&self.number_lex);
+        self.number_at(*lexes.get(rank as usize)?)
     }
 
     /// The ranks of the numbers `n` for which `n ∘ bound` is true. Empty if the bound is NaN. O(log n): some tens of
@@ -352,29 +352,20 @@ impl Dictionary {
 
     /// The float nearest to the exact number with this rank.
     fn as_float(&self, rank: u32) -> f32 {
-        let near = self
-            .numbers()
-            .get(rank as usize)
-            .copied()
-            .unwrap_or(f64::INFINITY);
+        let near = self.numeric_f64(rank).unwrap_or(f64::INFINITY);
         let float = near as f32;
         // Rounding to double and then to float may round to the wrong neighbour, close to the middle between two
         // floats.
         if near.next_up() as f32 == float && near.next_down() as f32 == float {
             return float;
         }
-        let lexes: &[u32] = self.file.array(&self.number_lex);
-        let exact = lexes
-            .get(rank as usize)
-            .and_then(|&lex| self.number_at(lex));
-        exact.map_or(float, |n| n.to_f32())
+        self.exact_number(rank).map_or(float, |n| n.to_f32())
     }
 
     /// The ranks for which the comparison holds by exact values. `rounded` is the double nearest to the bound.
     fn exact_interval(&self, comparison: Comparison, bound: &Number, rounded: f64) -> Range<u32> {
         let numbers = self.numbers();
         let n = numbers.len() as u32;
-        let lexes: &[u32] = self.file.array(&self.number_lex);
         let at = |rank: u32| numbers.get(rank as usize).copied().unwrap_or(f64::INFINITY);
         // Digits are compared only for ranks with the same nearest double as the bound.
         let first = partition(0, n, |r| at(r) < rounded);
@@ -386,9 +377,7 @@ impl Dictionary {
             if rank >= last {
                 return Ordering::Greater;
             }
-            let here = lexes
-                .get(rank as usize)
-                .and_then(|&lex| self.number_at(lex));
+            let here = self.exact_number(rank);
             here.map_or(Ordering::Greater, |here| here.total_order(bound))
         })
     }
@@ -452,7 +441,7 @@ impl Dictionary {
                 among(class::STRING, self.string_bounds(Comparison::Equal, s))
             }
             _ => {
-                let class = class_of(bytes);
+                let class = class_of(bytes.first());
                 let lex = self.strings().lower_bound(bytes);
                 (key(class, lex), self.strings().is(lex, bytes))
             }

@@ -3,7 +3,7 @@
 
 use crate::common::{Quad, dictionary, intern, merge, permutation};
 use jindou_dictionary::spill::SpillDir;
-use jindou_dictionary::{Dictionary, Residence, Strings, write_dictionary};
+use jindou_dictionary::{Dictionary, Strings, write_dictionary};
 use jindou_model::{MemoryBudget, NO_VERTEX, VertexId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -76,8 +76,7 @@ proptest! {
 
         let ids = permutation(merged.terms);
         write_dictionary(tmp.path(), &ids, threads).unwrap();
-        let residence = if threads == 1 { Residence::Memory } else { Residence::Mapped };
-        let d = Dictionary::open_as(tmp.path(), residence).unwrap();
+        let d = Dictionary::open(tmp.path()).unwrap();
         prop_assert_eq!(d.len(), merged.terms);
         let mut decoder = d.decoder();
         for (lex, t) in sorted.iter().enumerate() {

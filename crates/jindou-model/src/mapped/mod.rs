@@ -20,9 +20,11 @@
 //! overwritten in place by a file of the same length is detected only where its parts contradict each other and a
 //! reader reports it ([`contradicts`]); comparing hashes detects any change (`jindou check`).
 
+mod bytes;
 mod signal;
 mod table;
 
+pub use bytes::Bytes;
 /// The description of a signal that the system passes to handlers, and that [`handle_fault`] takes.
 pub use libc::siginfo_t;
 pub use signal::{handle_fault, leave_signal_alone};

@@ -254,10 +254,8 @@ impl JsonLdReading<'_> {
                 _ => None,
             };
             let found = known.or_else(|| scanned.as_ref()?.line_at(fault.at));
-            Ok(match found {
-                Some((line, text, at)) => BadStatement::in_line(file, line, text, at, message),
-                None => BadStatement::in_line(file, 0, b"", 0, message),
-            })
+            let (line, text, at) = found.unwrap_or((0, b"", 0));
+            Ok(BadStatement::in_line(file, line, text, at, message))
         })
     }
 

@@ -12,7 +12,7 @@ use jindou_model::term;
 use jindou_model::{QuadBatch, Result, Span};
 use terms::DatatypeCache;
 pub(crate) use text::LineError;
-use text::{blanks, fail, found, line_end, span};
+use text::{blanks, fail, found, line_end, span, unexpected};
 
 /// Deepest nesting of triple terms in a document.
 pub(crate) const MAX_NESTING: usize = term::MAX_TRIPLE_NESTING;
@@ -145,13 +145,7 @@ impl<'a> LineParser<'a> {
             (quad[3], at) = self.graph_name(text, at)?;
             at = blanks(text, at);
             if text.get(at) != Some(&b'.') {
-                return fail(
-                    at,
-                    format!(
-                        "found {}, expected `.` at the end of the statement",
-                        found(text, at)
-                    ),
-                );
+                return unexpected(text, at, "`.` at the end of the statement");
             }
         }
         at = blanks(text, at + 1);
@@ -171,12 +165,10 @@ impl<'a> LineParser<'a> {
         match text.get(at) {
             Some(b'<') => self.iri(text, at),
             Some(b'_') => self.blank(text, at),
-            _ => fail(
+            _ => unexpected(
+                text,
                 at,
-                format!(
-                    "found {}, expected a subject: an IRI in `<…>` or a blank node `_:label`",
-                    found(text, at)
-                ),
+                "a subject: an IRI in `<…>` or a blank node `_:label`",
             ),
         }
     }
@@ -186,13 +178,7 @@ impl<'a> LineParser<'a> {
         if text.get(at) == Some(&b'<') {
             return self.iri(text, at);
         }
-        fail(
-            at,
-            format!(
-                "found {}, expected a predicate: an IRI in `<…>`",
-                found(text, at)
-            ),
-        )
+        unexpected(text, at, "a predicate: an IRI in `<…>`")
     }
 
     #[inline]
@@ -202,12 +188,10 @@ impl<'a> LineParser<'a> {
             Some(b'<') => self.iri(text, at),
             Some(b'"') => self.literal(text, at),
             Some(b'_') => self.blank(text, at),
-            _ => fail(
+            _ => unexpected(
+                text,
                 at,
-                format!(
-                    "found {}, expected an object: an IRI in `<…>`, a blank node `_:label`, a literal in \"…\" or a triple term `<<( … )>>`",
-                    found(text, at)
-                ),
+                "an object: an IRI in `<…>`, a blank node `_:label`, a literal in \"…\" or a triple term `<<( … )>>`",
             ),
         }
     }
@@ -216,20 +200,10 @@ impl<'a> LineParser<'a> {
         match text.get(at) {
             Some(b'<') if self.quads => self.iri(text, at),
             Some(b'_') if self.quads => self.blank(text, at),
-            _ if self.quads => fail(
-                at,
-                format!(
-                    "found {}, expected a graph name or `.` at the end of the statement",
-                    found(text, at)
-                ),
-            ),
-            _ => fail(
-                at,
-                format!(
-                    "found {}, expected `.` at the end of the statement",
-                    found(text, at)
-                ),
-            ),
+            _ if self.quads => {
+                unexpected(text, at, "a graph name or `.` at the end of the statement")
+            }
+            _ => unexpected(text, at, "`.` at the end of the statement"),
         }
     }
 
@@ -252,13 +226,7 @@ impl<'a> LineParser<'a> {
         let (o, next) = self.object(text, blanks(text, next), depth + 1)?;
         let next = blanks(text, next);
         if !text[next..].starts_with(b")>>") {
-            return fail(
-                next,
-                format!(
-                    "found {}, expected `)>>` at the end of the triple term",
-                    found(text, next)
-                ),
-            );
+            return unexpected(text, next, "`)>>` at the end of the triple term");
         }
         let from = self.extra.len();
         self.extra.push(term::TRIPLE);

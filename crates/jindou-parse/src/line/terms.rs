@@ -2,7 +2,7 @@
 
 use super::LineParser;
 use super::text::{
-    LineError, blanks, check_utf8, decode_char, fail, found, shorten, span, unescape,
+    LineError, blanks, check_utf8, decode_char, fail, shorten, span, unescape, unexpected,
 };
 use crate::chars;
 use jindou_model::{Span, term};
@@ -131,13 +131,7 @@ impl LineParser<'_> {
             i -= 1;
         }
         if i == from {
-            return fail(
-                from,
-                format!(
-                    "found {}, expected a blank node label after `_:`",
-                    found(text, from)
-                ),
-            );
+            return unexpected(text, from, "a blank node label after `_:`");
         }
         let label = &text[from..i];
         if self.labels.keeps(label) {
@@ -242,13 +236,7 @@ impl LineParser<'_> {
         };
         let mut i = from + letters(from);
         if i == from {
-            return fail(
-                from,
-                format!(
-                    "found {}, expected a language tag that starts with a letter",
-                    found(text, from)
-                ),
-            );
+            return unexpected(text, from, "a language tag that starts with a letter");
         }
         while text.get(i) == Some(&b'-') && text.get(i + 1).is_some_and(u8::is_ascii_alphanumeric) {
             i += 1;
@@ -299,13 +287,7 @@ impl LineParser<'_> {
         }
         let iri_at = blanks(text, at + 2);
         if text.get(iri_at) != Some(&b'<') {
-            return fail(
-                iri_at,
-                format!(
-                    "found {}, expected a datatype IRI in `<…>`",
-                    found(text, iri_at)
-                ),
-            );
+            return unexpected(text, iri_at, "a datatype IRI in `<…>`");
         }
         if let Some((len, prefix)) = self.datatypes.find(&text[iri_at..]) {
             let start = self.extra.len();

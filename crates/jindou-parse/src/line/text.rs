@@ -21,6 +21,15 @@ pub(super) fn fail<T>(at: usize, message: impl Into<String>) -> Result<T, LineEr
     })
 }
 
+/// The error if something else than `expected` is at a position.
+#[cold]
+pub(super) fn unexpected<T>(text: &[u8], at: usize, expected: &str) -> Result<T, LineError> {
+    fail(
+        at,
+        format!("found {}, expected {expected}", found(text, at)),
+    )
+}
+
 #[inline]
 pub(super) fn span(start: usize, len: usize) -> Span {
     Span {

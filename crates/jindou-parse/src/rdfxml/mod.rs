@@ -11,7 +11,7 @@ mod node;
 mod property;
 mod terms;
 
-use crate::document::ReadContext;
+use crate::document::{ReadContext, bad_base};
 use crate::emit::QuadEmitter;
 use crate::limits::unwrapped;
 use crate::report::BadStatement;
@@ -48,18 +48,8 @@ pub(crate) fn read(
     run: &ReadContext<'_>,
     out: &mut QuadEmitter<'_>,
 ) -> Result<DocumentEnd> {
-    let base = match &document.base {
-        Some(base) => match Iri::parse(base.clone()) {
-            Ok(base) => vec![Ok(base)],
-            Err(e) => {
-                let message = format!("the base IRI is not valid ({e}), expected an absolute IRI");
-                return Err(
-                    BadStatement::in_line(document.origin.name(), 0, b"", 0, message).into(),
-                );
-            }
-        },
-        None => Vec::new(),
-    };
+    let base = document.base.clone().map(Iri::parse).transpose();
+    let base = base.map_err(|e| bad_base(document, e))?;
     let options = ReaderOptions {
         depth: MAX_DEPTH,
         attributes: MAX_ATTRIBUTES,
@@ -76,7 +66,7 @@ pub(crate) fn read(
             frames: Vec::new(),
             arena: Vec::new(),
             text: String::new(),
-            bases: base,
+            bases: base.map(Ok).into_iter().collect(),
             bads: Vec::new(),
             new_bads: 0,
             lost: Vec::new(),

@@ -137,10 +137,7 @@ impl StatementState<'_, '_> {
         if let Some(parent) = parent
             && parent.kind == ElementKind::Collection
         {
-            cell = match self.next_cell(&parent)? {
-                Ok(cell) => cell,
-                Err(stray) => return Ok(Err(stray)),
-            };
+            cell = meant!(self.next_cell(&parent)?);
         }
         let mut frame = self.frame(ElementKind::Node);
         let (found, scope) = meant!(self.attributes(start, outer));

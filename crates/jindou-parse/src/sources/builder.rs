@@ -68,38 +68,22 @@ impl SourcesBuilder {
 
     /// Adds an input with a format or graph of its own.
     #[must_use]
-    pub fn input(mut self, input: Input) -> Self {
-        self.inputs.push(Chosen {
-            wanted: InputKind::Path(input.path),
-            format: input.format,
-            graph: input.graph,
-            charset: None,
-        });
-        self
+    pub fn input(self, input: Input) -> Self {
+        self.add(InputKind::Path(input.path), input.format, input.graph)
     }
 
     /// Adds text in memory, which may be compressed. `name` is shown in errors.
     #[must_use]
-    pub fn text(
-        mut self,
-        name: impl Into<String>,
-        text: impl Into<Arc<[u8]>>,
-        format: Format,
-    ) -> Self {
-        self.inputs.push(Chosen {
-            wanted: InputKind::Text(name.into(), text.into()),
-            format: Some(format),
-            graph: None,
-            charset: None,
-        });
-        self
+    pub fn text(self, name: impl Into<String>, text: impl Into<Arc<[u8]>>, format: Format) -> Self {
+        let text = InputKind::Text(name.into(), text.into());
+        self.add(text, Some(format), None)
     }
 
     /// Adds a document that is read once from a stream, plain or compressed. `size` is its length in bytes as
     /// transferred, if known. Its IRI is its base, and is shown in errors.
     #[must_use]
     pub fn stream(
-        mut self,
+        self,
         iri: impl Into<String>,
         reader: impl Read + Send + 'static,
         size: Option<u64>,
@@ -107,9 +91,13 @@ impl SourcesBuilder {
         graph: Option<String>,
     ) -> Self {
         let stream = InputStream::new(Box::new(reader), size);
+        self.add(InputKind::Stream(iri.into(), stream), Some(format), graph)
+    }
+
+    fn add(mut self, wanted: InputKind, format: Option<Format>, graph: Option<String>) -> Self {
         self.inputs.push(Chosen {
-            wanted: InputKind::Stream(iri.into(), stream),
-            format: Some(format),
+            wanted,
+            format,
             graph,
             charset: None,
         });

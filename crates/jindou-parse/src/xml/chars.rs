@@ -1,4 +1,6 @@
-//! Character classes of XML 1.0, fifth edition.
+//! Character classes of XML 1.0, fifth edition. Beyond ASCII, its names have the characters of SPARQL's.
+
+use jindou_model::prefixes::{is_name_char, is_name_start};
 
 /// May begin a name, as a single byte.
 const NAME_START: u8 = 1;
@@ -93,19 +95,6 @@ pub fn is_ncname(text: &str) -> bool {
 #[must_use]
 pub fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
-}
-
-fn is_name_start(c: char) -> bool {
-    matches!(c,
-        ':' | '_' | 'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
-        | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}'
-        | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
-        | '\u{10000}'..='\u{EFFFF}')
-}
-
-fn is_name_char(c: char) -> bool {
-    is_name_start(c)
-        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
 }
 
 /// Position of the first character of `text` that XML does not allow.

@@ -14,14 +14,14 @@ pub(crate) struct Declaration {
 pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
     let mut parser = DeclarationParser { text, at: 0 };
     let mut declaration = Declaration::default();
-    let Some((_, version)) = parser.attribute("version")? else {
+    let Some(version) = parser.attribute("version")? else {
         return parser.bad("expected `version` in the XML declaration");
     };
     let digits = version.strip_prefix("1.").unwrap_or_default();
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return parser.bad("the version of XML is not 1.0");
     }
-    if let Some((_, encoding)) = parser.attribute("encoding")? {
+    if let Some(encoding) = parser.attribute("encoding")? {
         let mut bytes = encoding.bytes();
         let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic());
         if !begins || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
@@ -30,7 +30,7 @@ pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
         }
         declaration.encoding = Some(encoding.to_owned());
     }
-    if let Some((_, standalone)) = parser.attribute("standalone")? {
+    if let Some(standalone) = parser.attribute("standalone")? {
         declaration.standalone = match standalone {
             "yes" => true,
             "no" => false,
@@ -67,9 +67,8 @@ impl<'t> DeclarationParser<'t> {
         count
     }
 
-    /// Parses white space and `name = "value"`. Returns the value and its position; `None` if this name does not come
-    /// next.
-    fn attribute(&mut self, name: &str) -> Result<Option<(usize, &'t str)>, (usize, String)> {
+    /// Parses white space and `name = "value"`. Returns the value; `None` if this name does not come next.
+    fn attribute(&mut self, name: &str) -> Result<Option<&'t str>, (usize, String)> {
         let before = self.at;
         if self.spaces() == 0 || !self.rest().starts_with(name) {
             self.at = before;
@@ -88,9 +87,8 @@ impl<'t> DeclarationParser<'t> {
         let Some((value, _)) = value else {
             return self.bad("expected a value in quotation marks in the XML declaration");
         };
-        let from = self.at + 1;
-        self.at = from + value.len() + 1;
-        Ok(Some((from, value)))
+        self.at += value.len() + 2;
+        Ok(Some(value))
     }
 }
 

@@ -187,63 +187,42 @@ impl DocumentDecoder {
 
     /// Decodes `raw` and appends the text to `out`. `last` is true if no input follows.
     pub(crate) fn decode(&mut self, raw: &[u8], last: bool, out: &mut String) -> DecodeOutcome {
-        match self {
+        let (taken, malformed) = match self {
             Self::Utf8 => match std::str::from_utf8(raw) {
                 Ok(text) => {
                     out.push_str(text);
-                    DecodeOutcome {
-                        taken: raw.len(),
-                        malformed: false,
-                    }
+                    (raw.len(), false)
                 }
                 Err(e) => {
                     let taken = e.valid_up_to();
                     if let Some(text) = raw.get(..taken).and_then(|r| std::str::from_utf8(r).ok()) {
                         out.push_str(text);
                     }
-                    DecodeOutcome {
-                        taken,
-                        malformed: e.error_len().is_some() || last,
-                    }
+                    (taken, e.error_len().is_some() || last)
                 }
             },
             Self::Single(table) => {
-                for (at, &b) in raw.iter().enumerate() {
-                    match table[b as usize] {
-                        '\u{FFFD}' => {
-                            return DecodeOutcome {
-                                taken: at,
-                                malformed: true,
-                            };
-                        }
-                        c => out.push(c),
-                    }
-                }
-                DecodeOutcome {
-                    taken: raw.len(),
-                    malformed: false,
-                }
+                let chars = raw.iter().map(|&b| table[b as usize]);
+                let taken = chars.clone().take_while(|c| *c != '\u{FFFD}').count();
+                out.extend(chars.take(taken));
+                (taken, taken < raw.len())
             }
             Self::Utf16 { little } => decode_utf16(raw, *little, last, out),
-            Self::Other(slot) => {
-                let Some(decoder) = slot else {
-                    return DecodeOutcome {
-                        taken: raw.len(),
-                        malformed: !raw.is_empty(),
-                    };
-                };
-                let need = decoder.max_utf8_buffer_length_without_replacement(raw.len());
-                out.reserve(need.unwrap_or(raw.len().saturating_mul(3)));
-                let (result, taken) = decoder.decode_to_string_without_replacement(raw, out, last);
-                if last && result == DecoderResult::InputEmpty {
-                    *slot = None;
+            Self::Other(slot) => match slot {
+                None => (raw.len(), !raw.is_empty()),
+                Some(decoder) => {
+                    let need = decoder.max_utf8_buffer_length_without_replacement(raw.len());
+                    out.reserve(need.unwrap_or(raw.len().saturating_mul(3)));
+                    let (result, taken) =
+                        decoder.decode_to_string_without_replacement(raw, out, last);
+                    if last && result == DecoderResult::InputEmpty {
+                        *slot = None;
+                    }
+                    (taken, matches!(result, DecoderResult::Malformed(..)))
                 }
-                DecodeOutcome {
-                    taken,
-                    malformed: matches!(result, DecoderResult::Malformed(..)),
-                }
-            }
-        }
+            },
+        };
+        DecodeOutcome { taken, malformed }
     }
 
     /// Number of bytes of the document for a decoded text; the length in UTF-8 if that cannot be computed.
@@ -265,7 +244,8 @@ impl DocumentDecoder {
     }
 }
 
-fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> DecodeOutcome {
+/// Returns the parts of a [`DecodeOutcome`].
+fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> (usize, bool) {
     let (units, rest) = raw.as_chunks::<2>();
     let unit = |pair: &[u8; 2]| match little {
         true => u16::from_le_bytes(*pair),
@@ -284,17 +264,11 @@ fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> Decod
                     && units
                         .last()
                         .is_some_and(|u| (0xD800..0xDC00).contains(&unit(u)));
-                return DecodeOutcome {
-                    taken,
-                    malformed: last || !waits,
-                };
+                return (taken, last || !waits);
             }
         }
     }
-    DecodeOutcome {
-        taken,
-        malformed: last && !rest.is_empty(),
-    }
+    (taken, last && !rest.is_empty())
 }
 
 #[cfg(test)]

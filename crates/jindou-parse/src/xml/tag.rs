@@ -11,6 +11,25 @@ pub(crate) struct TextPiece {
     pub(crate) to: usize,
 }
 
+impl TextPiece {
+    /// The text from `from` to the end of the buffer of normalised values.
+    pub(crate) fn made(from: usize, values: &str) -> Self {
+        Self {
+            in_scratch: true,
+            from,
+            to: values.len(),
+        }
+    }
+
+    pub(crate) fn written(from: usize, to: usize) -> Self {
+        Self {
+            in_scratch: false,
+            from,
+            to,
+        }
+    }
+}
+
 /// An attribute that was written in a tag, or has a declared default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attr {
@@ -55,19 +74,14 @@ pub(crate) fn scan(
     values.clear();
     let options = expansion.options;
     let bytes = text.as_bytes();
-    let bad = |at: usize, message: &str| {
-        Err(ValueFault {
-            at,
-            message: message.to_owned(),
-        })
-    };
+    let bad = |at: usize, message: &str| Err(ValueFault::new(at, message));
     let name_at = |from: usize| -> Result<usize, ValueFault> {
         let length = chars::name(text.get(from..).unwrap_or_default());
         match length > options.name {
-            true => Err(ValueFault {
-                at: from,
-                message: format!("a name is longer than {} bytes, the maximum", options.name),
-            }),
+            true => Err(ValueFault::new(
+                from,
+                format!("a name is longer than {} bytes, the maximum", options.name),
+            )),
             false => Ok(length),
         }
     };
@@ -84,7 +98,7 @@ pub(crate) fn scan(
     }
     let prefix = match options.namespaces {
         true => prefix(text.get(1..at).unwrap_or_default())
-            .map_err(|message| ValueFault { at: 1, message })?,
+            .map_err(|message| ValueFault::new(1, message))?,
         false => 0,
     };
     loop {
@@ -107,10 +121,7 @@ pub(crate) fn scan(
                     None => return Ok(TagScan::Short),
                 }
                 if attributes.len() > options.attributes {
-                    return Err(ValueFault {
-                        at,
-                        message: too_many(options.attributes),
-                    });
+                    return Err(ValueFault::new(at, too_many(options.attributes)));
                 }
                 continue;
             }
@@ -139,12 +150,7 @@ fn attribute(
     expansion: &mut EntityExpansion<'_>,
 ) -> Result<Option<usize>, ValueFault> {
     let bytes = text.as_bytes();
-    let bad = |at: usize, message: &str| {
-        Err(ValueFault {
-            at,
-            message: message.to_owned(),
-        })
-    };
+    let bad = |at: usize, message: &str| Err(ValueFault::new(at, message));
     let length = name_at(start)?;
     let mut at = start + length;
     if at >= bytes.len() {
@@ -156,14 +162,10 @@ fn attribute(
             "expected the name of an attribute, `>` or `/>` in a tag",
         );
     }
-    let name = TextPiece {
-        in_scratch: false,
-        from: start,
-        to: at,
-    };
+    let name = TextPiece::written(start, at);
     let prefix = match expansion.options.namespaces {
         true => prefix(text.get(start..at).unwrap_or_default())
-            .map_err(|message| ValueFault { at: start, message })?,
+            .map_err(|message| ValueFault::new(start, message))?,
         false => 0,
     };
     at += chars::spaces(bytes.get(at..).unwrap_or_default());
@@ -184,13 +186,7 @@ fn attribute(
         at += chars::value_stop(bytes.get(at..).unwrap_or_default());
         match bytes.get(at) {
             None => return Ok(None),
-            Some(&b) if b == quote => {
-                break TextPiece {
-                    in_scratch: false,
-                    from,
-                    to: at,
-                };
-            }
+            Some(&b) if b == quote => break TextPiece::written(from, at),
             Some(b'"' | b'\'') => at += 1,
             Some(_) => {
                 // In well-formed text, the value ends before the next `<`.
@@ -209,15 +205,8 @@ fn attribute(
                 let literal = text.get(from..at).unwrap_or_default();
                 expansion
                     .literal(literal, values)
-                    .map_err(|bad| ValueFault {
-                        at: from + bad.at,
-                        message: bad.message,
-                    })?;
-                break TextPiece {
-                    in_scratch: true,
-                    from: begun,
-                    to: values.len(),
-                };
+                    .map_err(|bad| ValueFault::new(from + bad.at, bad.message))?;
+                break TextPiece::made(begun, values);
             }
         }
     };

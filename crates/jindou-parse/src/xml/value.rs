@@ -58,6 +58,13 @@ pub(crate) struct ValueFault {
     pub(crate) message: String,
 }
 
+impl ValueFault {
+    pub(crate) fn new(at: usize, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { at, message }
+    }
+}
+
 /// The entities, and the limits on their expansion.
 pub(crate) struct EntityExpansion<'e> {
     pub(crate) entities: &'e mut HashMap<Box<str>, Entity>,
@@ -78,25 +85,19 @@ impl EntityExpansion<'_> {
             let stop = chars::value_stop(rest.as_bytes());
             out.push_str(rest.get(..stop).unwrap_or_default());
             at += stop;
-            let bad = |message: String| Err(ValueFault { at, message });
+            let bad = |message: String| ValueFault::new(at, message);
             match rest.as_bytes().get(stop) {
                 None => return Ok(()),
                 Some(b'&') => {
                     let text = rest.get(stop..).unwrap_or_default();
-                    match reference(text) {
-                        Ok(found) => {
-                            match found.meaning {
-                                ReferenceMeaning::Character(c) => out.push(c),
-                                ReferenceMeaning::Entity(name) => self
-                                    .entity(name, out)
-                                    .map_err(|message| ValueFault { at, message })?,
-                            }
-                            at += found.length;
-                        }
-                        Err(message) => return bad(message),
+                    let found = reference(text).map_err(bad)?;
+                    match found.meaning {
+                        ReferenceMeaning::Character(c) => out.push(c),
+                        ReferenceMeaning::Entity(name) => self.entity(name, out).map_err(bad)?,
                     }
+                    at += found.length;
                 }
-                Some(b'<') => return bad(NO_TAGS.into()),
+                Some(b'<') => return Err(bad(NO_TAGS.into())),
                 Some(b'\r') => {
                     out.push(' ');
                     at += 1 + usize::from(rest.as_bytes().get(stop + 1) == Some(&b'\n'));

@@ -15,27 +15,19 @@ use std::sync::Arc;
 const ROOT: &str = "https://w3c.github.io/json-ld-api/tests/";
 
 /// Tests that are not passed, and the reason.
-const EXCEPTIONS: &[(&str, &str)] = &[
+const EXCEPTIONS: &[(&[&str], &str)] = &[
     (
-        "tdi02",
+        &["tdi02", "tdi04", "tdi05", "tdi06"],
         "the base direction of a text with a language is kept",
     ),
     (
-        "tdi04",
-        "the base direction of a text with a language is kept",
+        &["tdi09", "tdi10"],
+        "the option rdfDirection, i18n-datatype",
     ),
     (
-        "tdi05",
-        "the base direction of a text with a language is kept",
+        &["tdi11", "tdi12"],
+        "the option rdfDirection, compound-literal",
     ),
-    (
-        "tdi06",
-        "the base direction of a text with a language is kept",
-    ),
-    ("tdi09", "the option rdfDirection, i18n-datatype"),
-    ("tdi10", "the option rdfDirection, i18n-datatype"),
-    ("tdi11", "the option rdfDirection, compound-literal"),
-    ("tdi12", "the option rdfDirection, compound-literal"),
 ];
 
 /// Reads the suite's contexts from its folder.
@@ -140,7 +132,7 @@ fn w3c_to_rdf() {
     let Some(root) = shared("w3c/json-ld-api") else {
         return;
     };
-    let (mut passed, mut old, mut failed) = (0, 0, Vec::new());
+    let (mut passed, mut exceptions, mut old, mut failed) = (0, 0, 0, Vec::new());
     for test in manifest(&root, "toRdf-manifest.jsonld") {
         let versions = [
             option(&test, "specVersion"),
@@ -151,11 +143,12 @@ fn w3c_to_rdf() {
             continue;
         }
         let id = test["@id"].as_str().unwrap().trim_start_matches('#');
-        match (verdict(&root, &test), EXCEPTIONS.iter().find(|e| e.0 == id)) {
-            (Ok(()), None) => passed += 1,
-            (Err(_), Some(_)) => {}
-            (Ok(()), Some(_)) => failed.push(format!("{id}: passes, and is an exception")),
-            (Err(why), None) => {
+        let is_exception = EXCEPTIONS.iter().any(|e| e.0.contains(&id));
+        match (verdict(&root, &test), is_exception) {
+            (Ok(()), false) => passed += 1,
+            (Err(_), true) => exceptions += 1,
+            (Ok(()), true) => failed.push(format!("{id}: passes, and is an exception")),
+            (Err(why), false) => {
                 failed.push(format!(
                     "{id} ({}): {why}",
                     test["purpose"].as_str().unwrap()
@@ -164,8 +157,7 @@ fn w3c_to_rdf() {
         }
     }
     println!(
-        "JSON-LD toRdf: {passed} passed, {} exceptions, {old} of JSON-LD 1.0 not run, {} failed",
-        EXCEPTIONS.len(),
+        "JSON-LD toRdf: {passed} passed, {exceptions} exceptions, {old} of JSON-LD 1.0 not run, {} failed",
         failed.len()
     );
     assert!(failed.is_empty(), "{}", failed.join("\n"));
@@ -263,38 +255,11 @@ fn damaged_documents_are_errors_or_quads_but_never_a_panic() {
         r#"{"@context":{"@version":1.1,"@vocab":"http://e/","p":{"@container":["@type","@set"],"@context":{"q":{"@container":"@list"}}},"n":"@nest","T":{"@context":{"x":{"@reverse":"y"}}}},"@id":"a","@type":["T","U"],"p":{"T":[{"@id":"b","q":[1,[2,{"@value":"x","@language":"en"}]]}]},"n":{"x":{"@id":"c"}},"@graph":[{"@id":"d","@included":{"e":1e21}}]}"#,
         r#"[{"@context":[null,{"@base":"x/","@propagate":false,"i":{"@id":"e:i","@type":"@json","@container":"@list"},"j":{"@id":"e:j","@container":["@graph","@index"],"@index":"e:k"}}],"i":[{"\ud83d\ude00":null}],"j":{"@none":{"@id":"_:b"},"l":["m",true]},"@reverse":{"e:r":[{"@id":"?q"}]}},{"@set":[{"@list":[]}]}]"#,
     ];
-    let pieces = [
-        "@id",
-        "@type",
-        "@context",
-        "@graph",
-        "@list",
-        "@set",
-        "@value",
-        "@nest",
-        "@reverse",
-        "@none",
-        "@index",
-        "null",
-        "[]",
-        "{}",
-        "\"",
-        "[",
-        "]",
-        "{",
-        "}",
-        ":",
-        ",",
-        "\\",
-        "\\u00",
-        "\\ud800",
-        "1e400",
-        "-",
-        "_:",
-        "é",
-        "@protected",
-        "true",
-    ];
+    let pieces = concat!(
+        "@id @type @context @graph @list @set @value @nest @reverse @none @index ",
+        r#"null [] {} " [ ] { } : , \ \u00 \ud800 1e400 - _: é @protected true"#
+    );
+    let pieces: Vec<&str> = pieces.split(' ').collect();
     let mut random = Rng::new(54);
     for round in 0..20_000 {
         let mut text = seeds[round % 2].to_owned();

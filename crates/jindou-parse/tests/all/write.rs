@@ -1,7 +1,7 @@
 //! The writer of N-Quads against an independent reader.
 
 use jindou_model::term::encode;
-use jindou_model::{Error, QuadBatch, Span};
+use jindou_model::{Error, QuadBatch};
 use jindou_parse::write::{TagCase, write_batch, write_source, write_term};
 use jindou_parse::{Format, Sources};
 use oxrdf::{BaseDirection, BlankNode, Literal, NamedNode, Term, Triple};
@@ -9,11 +9,8 @@ use proptest::prelude::*;
 
 fn round_trip(object: &Term, graph: Option<&Term>) {
     let mut batch = QuadBatch::default();
-    let s = batch.push_term(b"_:s.1");
-    let p = batch.push_term(b"<http://e/p");
-    let o = batch.push_term(&encode(object));
-    let g = graph.map_or_else(Span::default, |g| batch.push_term(&encode(g)));
-    batch.quads.push([s, p, o, g]);
+    let name = graph.map(encode).unwrap_or_default();
+    batch.push_quad([b"_:s.1", b"<http://e/p", &encode(object), &name]);
     let mut text = vec![];
     write_batch(&batch, &mut text).unwrap();
     assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 1);

@@ -53,10 +53,7 @@ impl Snapshot {
         begun: bool,
         cancel: &CancelToken,
     ) -> Result<Applied> {
-        let number = match begun {
-            true => self.number(),
-            false => self.next_number()?,
-        };
+        let number = self.number_of(begun)?;
         let net = NetChanges::compute(self, changes, threads, cancel)?;
         cancel.check()?;
         Ok(Applied {
@@ -81,10 +78,7 @@ impl Snapshot {
         if effective.is_empty() {
             return Ok(None);
         }
-        let number = match begun {
-            true => self.number(),
-            false => self.next_number()?,
-        };
+        let number = self.number_of(begun)?;
         let record = record::encode_prefixes(&effective, number);
         Ok(Some((self.with_prefixes(&effective, number), record)))
     }
@@ -95,10 +89,7 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Limit`] when snapshot numbers run out.
     pub fn apply_request(&self, request: &DoneRequest, begun: bool) -> Result<(Self, Vec<u8>)> {
-        let number = match begun {
-            true => self.number(),
-            false => self.next_number()?,
-        };
+        let number = self.number_of(begun)?;
         let request = DoneRequest {
             snapshot: number,
             ..*request
@@ -224,6 +215,14 @@ impl Snapshot {
             }
         }
         Ok(out)
+    }
+
+    /// Number of the snapshot that a transaction makes, which this one has already if the transaction is `begun`.
+    fn number_of(&self, begun: bool) -> Result<u64> {
+        match begun {
+            true => Ok(self.number()),
+            false => self.next_number(),
+        }
     }
 
     pub(super) fn next_number(&self) -> Result<u64> {

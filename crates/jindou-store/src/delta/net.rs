@@ -3,6 +3,7 @@
 
 use super::changes::{Changes, QuadChange};
 use crate::snapshot::Snapshot;
+use crate::threads::on_threads;
 use jindou_graph::delta::count_of_runs;
 use jindou_graph::segment::GraphScope;
 use jindou_model::{
@@ -44,23 +45,7 @@ fn in_parts<T: Send>(
     let threads = if len < ALONE { 1 } else { threads.clamp(1, 64) };
     let part = len.div_ceil(threads).max(1);
     let bounds = |i: usize| (i * part).min(len)..((i + 1) * part).min(len);
-    if threads == 1 {
-        return vec![f(bounds(0))];
-    }
-    std::thread::scope(|scope| {
-        let f = &f;
-        let others: Vec<_> = (1..threads)
-            .map(|i| scope.spawn(move || f(bounds(i))))
-            .collect();
-        let mut out = vec![f(bounds(0))];
-        for t in others {
-            match t.join() {
-                Ok(x) => out.push(x),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        out
-    })
+    on_threads(threads, |i| f(bounds(i)))
 }
 
 impl Snapshot {

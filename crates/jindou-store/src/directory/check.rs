@@ -81,7 +81,12 @@ impl CheckReport {
         self.damages.is_empty()
     }
 
-    pub(super) fn add(&mut self, file: &str, bytes: Option<Range<u64>>, what: impl Into<String>) {
+    /// Adds damage at unknown bytes.
+    pub(super) fn add(&mut self, file: &str, what: impl Into<String>) {
+        self.add_at(file, None, what);
+    }
+
+    fn add_at(&mut self, file: &str, bytes: Option<Range<u64>>, what: impl Into<String>) {
         if self.damages.iter().filter(|d| d.file == file).count() as u64 >= LISTED {
             self.unlisted += 1;
             return;
@@ -117,7 +122,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
         }
         Ok(None) => {}
         Err(e) if e.is_of_store() => {
-            report.add(CLUSTER, None, e.to_string());
+            report.add(CLUSTER, e.to_string());
             return Ok(report);
         }
         Err(e) => return Err(e),
@@ -127,7 +132,6 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
         Err(Error::Damaged { .. }) => {
             report.add(
                 CURRENT,
-                None,
                 "has changed since it was written; restore the store from a backup",
             );
             return Ok(report);
@@ -140,7 +144,6 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
         ManifestState::Damaged => {
             report.add(
                 MANIFEST,
-                None,
                 "has changed since it was written; load the data again",
             );
             return Ok(report);
@@ -152,7 +155,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     all_hashes(dir, &manifest, &mut report)?;
     match super::open_at(dir, indexes) {
         Ok((base, _)) => structure(&base, &manifest, &mut report),
-        Err(e) if e.is_of_store() => report.add(MANIFEST, None, format!("does not open: {e}")),
+        Err(e) if e.is_of_store() => report.add(MANIFEST, format!("does not open: {e}")),
         Err(e) => return Err(e),
     }
     Ok(report)
@@ -193,7 +196,7 @@ fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()>
             let sound = xxh3_64(&bytes) == of.sum;
             let sums = Checksums::parse(&bytes, of.files);
             if !sound || sums.is_none() {
-                report.add(
+                report.add_at(
                     &of.name,
                     Some(0..bytes.len() as u64),
                     "hash differs from the manifest's",
@@ -202,7 +205,7 @@ fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()>
             sums
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            report.add(&of.name, None, "is missing");
+            report.add(&of.name, "is missing");
             None
         }
         Err(e) => return Err(Error::io(path, e)),
@@ -212,13 +215,13 @@ fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()>
         let path = dir.join(name);
         match std::fs::metadata(&path) {
             Ok(m) if m.len() == *len => present.push(i),
-            Ok(m) => report.add(
+            Ok(m) => report.add_at(
                 name,
                 Some(m.len().min(*len)..m.len().max(*len)),
                 format!("has {} bytes, expected {len}", m.len()),
             ),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                report.add(name, None, "is missing");
+                report.add(name, "is missing");
             }
             Err(e) => return Err(Error::io(path, e)),
         }
@@ -234,7 +237,7 @@ fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()>
             if want.is_some_and(|w| w.get(block) != Some(hash)) {
                 let start = (block * BLOCK) as u64;
                 let range = start..(start + BLOCK as u64).min(*len);
-                report.add(name, Some(range), "hash differs: bytes have changed");
+                report.add_at(name, Some(range), "hash differs: bytes have changed");
             }
         }
     }
@@ -245,46 +248,26 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
     let s = base.statistics();
     let vertices = s.vertices;
     if u64::from(vertices) != manifest.terms || s.quads != manifest.quads {
-        report.add(STATISTICS, None, "counts differ from the manifest's");
+        report.add(STATISTICS, "counts differ from the manifest's");
     }
     let mut quads = 0u64;
-    for (named, names) in [[SEGMENTS_OUT, SEGMENTS_IN], [NAMED_OUT, NAMED_IN]]
-        .iter()
-        .enumerate()
-    {
+    for (named, names) in SEGMENT_FILES.iter().enumerate() {
         for (file, name) in base.sets[0].files[named].iter().zip(names) {
             let predicates = file.records().len();
             let merged = base.merged() > 0;
             if predicates > s.predicates.len() || !merged && predicates < s.predicates.len() {
-                report.add(name, None, "has other predicates than the statistics");
+                report.add(name, "has other predicates than the statistics");
             }
             if named == 1 && file.graph_ids() != base.index.graph_ids() {
-                report.add(name, None, "has other graphs than the index");
+                report.add(name, "has other graphs than the index");
             }
         }
         for (p, statistics) in (0u32..).zip(&s.predicates) {
-            let set = base.set_of(p);
-            let names = names.map(|n| file_name(set.generation, n));
-            let [out, into] = [0, 1].map(|d| {
-                let file = &set.files[named][d];
-                let record = file.records().get(p as usize).copied().unwrap_or_default();
-                let what = WalkedSegment {
-                    name: &names[d],
-                    p,
-                    swapped: d == 1,
-                    base,
-                    record,
-                };
-                if named == 0 {
-                    walk(&file.segment(p), &what, report)
-                } else {
-                    walk(&file.named(p), &what, report)
-                }
-            });
+            let [out, into] = [0, 1].map(|d| walk_segment(base, p, named, d, report));
             if out != into {
+                let names = names.map(|n| file_name(base.set_of(p).generation, n));
                 report.add(
                     &names[1],
-                    None,
                     format!("segment {p} has other edges than {}", names[0]),
                 );
             }
@@ -292,7 +275,6 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
             if out.edges != want {
                 report.add(
                     STATISTICS,
-                    None,
                     format!("predicate {p} has {} edges, not {want}", out.edges),
                 );
             }
@@ -302,14 +284,13 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
     if quads != manifest.quads {
         report.add(
             MANIFEST,
-            None,
             format!("lists {} quads, but there are {quads}", manifest.quads),
         );
     }
     index(base, report);
     dictionary(base, report);
     base.indexes.check(&base.dictionary, &mut |file, what| {
-        report.add(file, None, what);
+        report.add(file, what);
     });
 }
 
@@ -321,17 +302,21 @@ pub(super) struct EdgeSum {
     pub hash: u64,
 }
 
+/// Names of the files of segments: of the default graph and of named graphs, each by subject and by object.
+pub(super) const SEGMENT_FILES: [[&str; 2]; 2] =
+    [[SEGMENTS_OUT, SEGMENTS_IN], [NAMED_OUT, NAMED_IN]];
+
 /// A segment that is being read, and the known facts about it.
-pub(super) struct WalkedSegment<'a> {
-    pub name: &'a str,
-    pub p: u32,
+struct WalkedSegment<'a> {
+    name: &'a str,
+    p: u32,
     /// True if the keys are objects.
-    pub swapped: bool,
-    pub base: &'a Base,
-    pub record: SegmentRecord,
+    swapped: bool,
+    base: &'a Base,
+    record: SegmentRecord,
 }
 
-pub(super) fn file_name(generation: u32, name: &str) -> String {
+fn file_name(generation: u32, name: &str) -> String {
     match generation {
         0 => name.to_owned(),
         n => super::file_of(&format!("g{n}"), name),
@@ -346,15 +331,35 @@ fn is_known(base: &Base, v: u32) -> bool {
     }
 }
 
-pub(super) fn walk(
-    segment: &impl KeyRows,
-    what: &WalkedSegment<'_>,
+/// Reads the segment of a predicate, in the file at these positions in [`SEGMENT_FILES`].
+pub(super) fn walk_segment(
+    base: &Base,
+    p: u32,
+    named: usize,
+    d: usize,
     report: &mut CheckReport,
 ) -> EdgeSum {
+    let set = base.set_of(p);
+    let file = &set.files[named][d];
+    let what = WalkedSegment {
+        name: &file_name(set.generation, SEGMENT_FILES[named][d]),
+        p,
+        swapped: d == 1,
+        base,
+        record: file.records().get(p as usize).copied().unwrap_or_default(),
+    };
+    if named == 0 {
+        walk(&file.segment(p), &what, report)
+    } else {
+        walk(&file.named(p), &what, report)
+    }
+}
+
+fn walk(segment: &impl KeyRows, what: &WalkedSegment<'_>, report: &mut CheckReport) -> EdgeSum {
     let WalkedSegment { name, p, base, .. } = *what;
     let record = &what.record;
     if record.edges != segment.edges() || record.keys != segment.key_count() {
-        report.add(name, None, format!("segment {p} lies outside the file"));
+        report.add(name, format!("segment {p} lies outside the file"));
     }
     let mut sum = EdgeSum::default();
     let mut last_key = 0;
@@ -401,7 +406,7 @@ pub(super) fn walk(
         wrong = wrong.or(Some("the longest list is not as recorded"));
     }
     if let Some(what) = wrong {
-        report.add(name, None, format!("segment {p}: {what}"));
+        report.add(name, format!("segment {p}: {what}"));
     }
     report.edges += sum.edges;
     sum
@@ -422,12 +427,11 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
         r.out_set < count && r.in_set < count && r.start <= vertices
     };
     if !starts_ascend || !sets.runs.iter().all(numbers) {
-        report.add(INDEX, None, "runs of characteristic sets are not in order");
+        report.add(INDEX, "runs of characteristic sets are not in order");
     }
     if vertices > 0 && sets.runs.first().map(|r| r.start) != Some(1) {
         report.add(
             INDEX,
-            None,
             "runs of characteristic sets do not begin at the first id",
         );
     }
@@ -436,15 +440,11 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
         let list = sets.list(set);
         total += list.len();
         if list.iter().any(|&p| p >= predicates) || list.windows(2).any(|w| w[0] >= w[1]) {
-            report.add(
-                INDEX,
-                None,
-                format!("characteristic set {set} is not in order"),
-            );
+            report.add(INDEX, format!("characteristic set {set} is not in order"));
         }
     }
     if total != sets.predicates.len() {
-        report.add(INDEX, None, "predicates belong to no characteristic set");
+        report.add(INDEX, "predicates belong to no characteristic set");
     }
     for (&class, &members) in &base.statistics().classes {
         let Some(runs) = base.class_intervals(class) else {
@@ -459,7 +459,7 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
             .map(|r| u64::from(r[1].saturating_sub(r[0])))
             .sum();
         if !ordered || sum != members {
-            report.add(INDEX, None, format!("intervals of class {class} are wrong"));
+            report.add(INDEX, format!("intervals of class {class} are wrong"));
         }
     }
     let mut last = 0;
@@ -480,11 +480,7 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
         let none = predicate.is_none() && small.is_empty();
         let both = predicate.is_some() && !small.is_empty();
         if !sound || both || none && base.shard.is_none() {
-            report.add(
-                INDEX,
-                None,
-                format!("the index vertex of graph {graph} is wrong"),
-            );
+            report.add(INDEX, format!("the index vertex of graph {graph} is wrong"));
         }
     }
 }
@@ -498,7 +494,6 @@ pub(super) fn dictionary(base: &Base, report: &mut CheckReport) {
     if d.len() != n {
         report.add(
             DICTIONARY_FILE,
-            None,
             format!("has {} terms, expected {n}", d.len()),
         );
         return;
@@ -514,11 +509,7 @@ pub(super) fn dictionary(base: &Base, report: &mut CheckReport) {
         }
     }
     if numbered != n {
-        report.add(
-            DICTIONARY_FILE,
-            None,
-            "ids are not a permutation of the terms",
-        );
+        report.add(DICTIONARY_FILE, "ids are not a permutation of the terms");
     }
     let mut last: Vec<u8> = Vec::new();
     let mut terms = 0u64;
@@ -530,7 +521,7 @@ pub(super) fn dictionary(base: &Base, report: &mut CheckReport) {
         terms += 1;
     });
     if !whole || !ordered || terms != u64::from(n) {
-        report.add(STRINGS_FILE, None, "terms are not in order or not readable");
+        report.add(STRINGS_FILE, "terms are not in order or not readable");
     }
     report.terms += terms;
     let mut term = Vec::new();
@@ -540,7 +531,6 @@ pub(super) fn dictionary(base: &Base, report: &mut CheckReport) {
         if !d.term(VertexId(id), &mut term) || d.lookup(&term) != Some(VertexId(id)) {
             report.add(
                 DICTIONARY_FILE,
-                None,
                 format!("term {id} is not found by its bytes"),
             );
             break;

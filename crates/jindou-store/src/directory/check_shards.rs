@@ -1,9 +1,8 @@
 //! Verification of a sharded store: each shard on its own, then that the shards match each other.
 
-use super::check::{
-    CheckReport, EdgeSum, WalkedSegment, all_hashes, dictionary, file_name, index, walk,
-};
-use super::{MANIFEST, NAMED_IN, NAMED_OUT, REPLICA, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS};
+use super::check::{CheckReport, EdgeSum, SEGMENT_FILES};
+use super::check::{all_hashes, dictionary, index, walk_segment};
+use super::{MANIFEST, REPLICA, STATISTICS};
 use crate::base::Base;
 use crate::shard::{CLUSTER, Cluster, manifest_of, open_shard, shard_folder};
 use jindou_dictionary::index::Indexes;
@@ -30,11 +29,7 @@ pub(super) fn shards(
             let manifest = match manifest_of(dir, cluster, number) {
                 Ok(manifest) => manifest,
                 Err(e) if e.is_of_store() => {
-                    own.add(
-                        MANIFEST,
-                        None,
-                        "is missing, or has changed since it was written",
-                    );
+                    own.add(MANIFEST, "is missing, or has changed since it was written");
                     return Ok(());
                 }
                 Err(e) => return Err(e),
@@ -45,12 +40,12 @@ pub(super) fn shards(
                     index(&base, own);
                     dictionary(&base, own);
                     base.indexes().check(base.dictionary(), &mut |file, what| {
-                        own.add(file, None, what);
+                        own.add(file, what);
                     });
                     bases.push(base);
                 }
                 Err(e) if e.is_of_store() => {
-                    own.add(MANIFEST, None, format!("does not open: {e}"));
+                    own.add(MANIFEST, format!("does not open: {e}"));
                 }
                 Err(e) => return Err(e),
             }
@@ -89,30 +84,13 @@ fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Re
         return Ok(());
     };
     let mut quads = 0u64;
-    for (named, names) in [[SEGMENTS_OUT, SEGMENTS_IN], [NAMED_OUT, NAMED_IN]]
-        .iter()
-        .enumerate()
-    {
+    for named in 0..SEGMENT_FILES.len() {
         for (p, statistics) in (0u32..).zip(&first.statistics().predicates) {
             let mut sums = [EdgeSum::default(); 2];
             for (number, base) in (0..).zip(bases) {
                 of_shard(number, report, |own| {
                     for (d, sum) in sums.iter_mut().enumerate() {
-                        let set = base.set_of(p);
-                        let file = &set.files[named][d];
-                        let record = file.records().get(p as usize).copied();
-                        let what = WalkedSegment {
-                            name: &file_name(set.generation, names[d]),
-                            p,
-                            swapped: d == 1,
-                            base,
-                            record: record.unwrap_or_default(),
-                        };
-                        let found = if named == 0 {
-                            walk(&file.segment(p), &what, own)
-                        } else {
-                            walk(&file.named(p), &what, own)
-                        };
+                        let found = walk_segment(base, p, named, d, own);
                         sum.edges = sum.edges.saturating_add(found.edges);
                         sum.hash = sum.hash.wrapping_add(found.hash);
                     }
@@ -121,10 +99,7 @@ fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Re
             }
             let want = [statistics.edges, statistics.named_edges][named];
             if sums[0] != sums[1] || sums[0].edges != want {
-                report.add(
-                    STATISTICS,
-                    None,
-                    format!(
+                report.add(STATISTICS, format!(
                         "predicate {p} has {} edges by subject and {} by object on all shards together, not {want}, or they \
                          are not the same ones",
                         sums[0].edges, sums[1].edges
@@ -137,7 +112,6 @@ fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Re
     if quads != cluster.quads {
         report.add(
             CLUSTER,
-            None,
             format!("lists {} quads, but there are {quads}", cluster.quads),
         );
     }

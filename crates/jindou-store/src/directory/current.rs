@@ -113,7 +113,7 @@ impl BaseLocation {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be synced: then nothing may depend on this base.
     pub fn confirm(&self) -> Result<()> {
-        sync_folder(&self.dir)
+        sync_path(&self.dir)
     }
 
     /// Removes the bases before this one, and the remains of a reclustering that was killed. Only for the holder of the
@@ -145,11 +145,11 @@ impl BaseLocation {
     }
 }
 
-/// Makes creations, renames and removals of names in a folder durable.
-pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
-    File::open(folder)
+/// Makes a file durable; of a folder, the creations, renames and removals of names in it.
+pub(crate) fn sync_path(path: &Path) -> Result<()> {
+    File::open(path)
         .and_then(|f| f.sync_all())
-        .map_err(|e| Error::io(folder, e))
+        .map_err(|e| Error::io(path, e))
 }
 
 /// True for names in a store directory that belong to the choice of its base: other bases, and the files that name the
@@ -184,6 +184,7 @@ fn parse(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::damaged;
 
     #[test]
     fn the_current_base_is_found_and_others_go() {
@@ -222,15 +223,9 @@ mod tests {
         let place = BaseLocation::find(dir).unwrap().next();
         place.make_current().unwrap();
         let text = std::fs::read(dir.join(CURRENT)).unwrap();
-        for at in 0..text.len() {
-            for bit in 0..8 {
-                let mut bad = text.clone();
-                bad[at] ^= 1 << bit;
-                std::fs::write(dir.join(CURRENT), bad).unwrap();
-                assert!(BaseLocation::find(dir).is_err(), "{at} {bit}");
-            }
-            std::fs::write(dir.join(CURRENT), &text[..at]).unwrap();
-            assert!(BaseLocation::find(dir).is_err(), "{at}");
+        for bad in damaged(&text) {
+            std::fs::write(dir.join(CURRENT), &bad).unwrap();
+            assert!(BaseLocation::find(dir).is_err(), "{}", bad.escape_ascii());
         }
     }
 }

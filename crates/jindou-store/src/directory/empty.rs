@@ -1,8 +1,8 @@
 //! A base without quads, in memory: the same bytes that a load without quads would write to files.
 
 use super::{
-    Bytes, INDEX, IndexBuilder, IndexParts, Manifest, MergedFiles, NAMED_IN, NAMED_OUT,
-    SEGMENTS_IN, SEGMENTS_OUT, SegmentFile, SegmentFileWriter,
+    Bytes, INDEX, IndexBuilder, IndexParts, Manifest, NAMED_IN, NAMED_OUT, SEGMENTS_IN,
+    SEGMENTS_OUT, SegmentFile, SegmentFileWriter,
 };
 use crate::base::{Base, MergedData, SegmentSet};
 use jindou_dictionary::Dictionary;
@@ -53,13 +53,7 @@ impl Base {
             manifest: Manifest {
                 epoch,
                 union_default,
-                quads: 0,
-                terms: 0,
-                snapshot: 0,
-                files: vec![],
-                checksums: 0,
-                merged: MergedFiles::default(),
-                shard: None,
+                ..Manifest::default()
             },
             versions: Arc::default(),
             segment_use: Arc::default(),

@@ -22,6 +22,7 @@
 //! `checksums.jd` is the magic, then for each file in order one little-endian u64 per started MiB.
 
 use super::{FORMAT_VERSION, MergedFiles};
+use crate::threads::on_threads;
 use jindou_model::{Error, Result, private, sync};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -64,7 +65,7 @@ pub(crate) fn manifest_text(path: &Path, file: std::io::Result<File>) -> Result<
 }
 
 /// The content of `manifest.jd`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// Id epoch: equal if the same data was numbered in the same way.
     pub epoch: u64,
@@ -170,17 +171,7 @@ impl Manifest {
 
     fn parse_lines(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
-        let mut m = Self {
-            epoch: 0,
-            union_default: false,
-            quads: 0,
-            terms: 0,
-            snapshot: 0,
-            files: Vec::new(),
-            checksums: 0,
-            merged: MergedFiles::default(),
-            shard: None,
-        };
+        let mut m = Self::default();
         for line in text.lines().skip(1) {
             let (word, rest) = line.split_once(' ')?;
             if m.merged.read(word, rest)? {
@@ -318,7 +309,7 @@ impl Checksums {
         let parts: Vec<std::sync::Mutex<_>> =
             parts.into_iter().map(std::sync::Mutex::new).collect();
         let next = AtomicUsize::new(0);
-        let work = || -> Result<()> {
+        let results = on_threads(threads, |_| -> Result<()> {
             let mut buffer = vec![0u8; BLOCK];
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let mut part = sync::lock(part);
@@ -335,13 +326,8 @@ impl Checksums {
                 }
             }
             Ok(())
-        };
-        std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-            handles
-                .into_iter()
-                .try_for_each(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
-        })?;
+        });
+        results.into_iter().collect::<Result<()>>()?;
         drop(parts);
         Ok(Self { blocks })
     }
@@ -375,6 +361,7 @@ impl Checksums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::damaged;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -385,8 +372,7 @@ mod tests {
             snapshot: 300,
             files: vec![("a.jd".into(), 0), ("b.jd".into(), 3_000_000)],
             checksums: 5,
-            merged: MergedFiles::default(),
-            shard: None,
+            ..Manifest::default()
         }
     }
 
@@ -430,22 +416,10 @@ mod tests {
 
     fn comes_back(m: Manifest) {
         let text = m.to_text().into_bytes();
-        assert_eq!(Manifest::parse(&text), ManifestState::Store(m.clone()));
-        for at in 0..text.len() {
-            for bit in 0..8 {
-                let mut bad = text.clone();
-                bad[at] ^= 1 << bit;
-                assert_ne!(
-                    Manifest::parse(&bad),
-                    ManifestState::Store(m.clone()),
-                    "{at} {bit}"
-                );
-                assert!(!matches!(Manifest::parse(&bad), ManifestState::Store(_)));
-            }
-            assert!(!matches!(
-                Manifest::parse(&text[..at]),
-                ManifestState::Store(_)
-            ));
+        assert_eq!(Manifest::parse(&text), ManifestState::Store(m));
+        for bad in damaged(&text) {
+            let read = Manifest::parse(&bad);
+            assert!(!matches!(read, ManifestState::Store(_)), "{read:?}");
         }
         let newer = String::from_utf8_lossy(&text).replacen(" 1\n", " 2\n", 1);
         // One changed digit is damage; a newer version would have other lines, too.

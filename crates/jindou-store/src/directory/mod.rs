@@ -1,7 +1,6 @@
 //! The store directory: files of named sections, which are mapped and used in their stored form.
 //! `docs/internals/files.md` describes every byte.
 
-mod bytes;
 mod check;
 mod check_shards;
 mod current;
@@ -19,14 +18,14 @@ mod state;
 mod statistics;
 mod verify;
 
-pub use bytes::Bytes;
 pub use check::{CheckReport, Damage, check, check_with};
-pub(crate) use current::sync_folder;
+pub(crate) use current::sync_path;
 pub use current::{BaseLocation, CURRENT, LOG};
 pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_leftovers};
 pub(crate) use groups::{NewGroup, file_of, remove_unnamed};
 pub use index::{IndexBuilder, IndexParts, class_runs};
 pub use info::{InfoReport, PredicateInfo, info, info_with};
+pub use jindou_model::mapped::Bytes;
 pub(crate) use manifest::manifest_text;
 pub use manifest::{BLOCK, CHECKSUMS, Checksums, MANIFEST, Manifest, ManifestState, NEXT_MANIFEST};
 pub use open::{current, open, open_after, open_at};

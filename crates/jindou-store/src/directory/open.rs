@@ -48,7 +48,7 @@ pub fn open_after(
     // Another process may replace the base between two opens; then its location or its manifest differs.
     let mut seen = current(dir)?;
     loop {
-        let base = open_as(&seen.0.folder(), &seen.1, indexes);
+        let base = open_folder(&seen.0.folder(), &seen.1, indexes);
         match current(dir) {
             Ok(now) if now != seen => seen = now,
             _ => {
@@ -116,10 +116,6 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
 /// # Errors
 /// As [`open`].
 pub(crate) fn open_folder(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
-    open_as(dir, manifest, indexes)
-}
-
-fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
     verify_lengths(dir, manifest)?;
     let map = |name: &str| Bytes::map(&dir.join(name));
     let mut sets = vec![Arc::new(map_segments(dir, 0, str::to_owned)?)];

@@ -1,6 +1,6 @@
 //! Creation of a store in a temporary folder next to its final path, to which it is renamed when it is complete.
 
-use super::current::is_part;
+use super::current::{is_part, sync_path};
 use super::manifest::{Manifest, ManifestState};
 use super::{
     BaseLocation, CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, REPLICA, SEGMENTS_IN,
@@ -191,15 +191,10 @@ impl Building {
 
     /// Makes all files durable and moves the store to its final path atomically.
     pub fn put_in_place(mut self, files: &[&str]) -> Result<()> {
-        let sync = |p: &Path| {
-            File::open(p)
-                .and_then(|f| f.sync_all())
-                .map_err(|e| Error::io(p, e))
-        };
         for name in files {
-            sync(&self.dir.join(name))?;
+            sync_path(&self.dir.join(name))?;
         }
-        sync(&self.dir)?;
+        sync_path(&self.dir)?;
         // An empty folder is replaced by a plain rename. A store is exchanged, so that the path has a store at every
         // moment.
         let exchanged = std::fs::read_dir(&self.target).is_ok_and(|mut d| d.next().is_some());
@@ -211,7 +206,7 @@ impl Building {
         renamed.map_err(|e| Error::io(&self.target, e))?;
         // After an exchange the old store is at this path; `drop` removes it.
         self.done = !exchanged;
-        sync(parent(&self.target))
+        sync_path(parent(&self.target))
     }
 }
 

@@ -77,16 +77,10 @@ fn by_predicate(
     for p in 0..predicates {
         frequency.push(l.begin(p as u32));
         edges.default.for_each(p, |part| {
-            for &e in part {
-                l.add((e >> shift) as u32);
-            }
-            Ok(())
+            part.iter().for_each(|&e| l.add((e >> shift) as u32));
         })?;
         edges.named.for_each(p, |part| {
-            for e in part {
-                l.add(if out { e[0] } else { e[1] });
-            }
-            Ok(())
+            part.iter().for_each(|e| l.add(e[usize::from(!out)]));
         })?;
     }
     let (trie, state, last) = l.finish();
@@ -112,11 +106,9 @@ impl Instances {
             let Some(p) = rdf_type else { return Ok(()) };
             edges.default.for_each(p, |part| {
                 part.iter().for_each(|&e| f((e >> 32) as u32, e as u32));
-                Ok(())
             })?;
             edges.named.for_each(p, |part| {
                 part.iter().for_each(|e| f(e[0], e[1]));
-                Ok(())
             })
         };
         each(&mut |_, class| *counts.entry(class).or_default() += 1)?;

@@ -3,6 +3,7 @@
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
+use crate::threads::on_threads;
 use jindou_graph::segment::{EdgeView, GraphScope, KeyRows};
 use jindou_graph::sets::SetRun;
 use jindou_graph::shard::{Blocks, LocalKey};
@@ -361,37 +362,32 @@ fn exact_sets(
     // Edges by (set, predicate), summed over the clusters of each predicate.
     let sums: Vec<Mutex<Vec<(u32, u64)>>> = (0..predicates).map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(predicates) {
-            scope.spawn(|| {
-                let mut edges = vec![0u64; sets.len()];
-                let mut keys = Vec::new();
-                loop {
-                    let p = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(out) = sums.get(p) else { return };
-                    let own = &by_predicate[offsets[p]..offsets[p + 1]];
-                    let mut add = |i: u32, n: u64| edges[set_of[i as usize] as usize] += n;
-                    for (shard, part) in written.parts.iter().enumerate() {
-                        let default = part[0][0].segment(p as u32);
-                        let named = part[1][0].named(p as u32);
-                        // True if no other segment or shard can have edges of the clusters with this predicate.
-                        let alone =
-                            written.blocks.is_none() && (default.is_empty() || named.is_empty());
-                        let id = |key| written.id(shard, key);
-                        by_cluster(&default, clusters, own, alone, &id, &mut keys, &mut add);
-                        by_cluster(&named, clusters, own, alone, &id, &mut keys, &mut add);
-                    }
-                    let mut found = Vec::new();
-                    for &i in own {
-                        let set = set_of[i as usize];
-                        match std::mem::take(&mut edges[set as usize]) {
-                            0 => {}
-                            n => found.push((set, n)),
-                        }
-                    }
-                    *lock(out) = found;
+    on_threads(threads.min(predicates), |_| {
+        let mut edges = vec![0u64; sets.len()];
+        let mut keys = Vec::new();
+        loop {
+            let p = next.fetch_add(1, Ordering::Relaxed);
+            let Some(out) = sums.get(p) else { return };
+            let own = &by_predicate[offsets[p]..offsets[p + 1]];
+            let mut add = |i: u32, n: u64| edges[set_of[i as usize] as usize] += n;
+            for (shard, part) in written.parts.iter().enumerate() {
+                let default = part[0][0].segment(p as u32);
+                let named = part[1][0].named(p as u32);
+                // True if no other segment or shard can have edges of the clusters with this predicate.
+                let alone = written.blocks.is_none() && (default.is_empty() || named.is_empty());
+                let id = |key| written.id(shard, key);
+                by_cluster(&default, clusters, own, alone, &id, &mut keys, &mut add);
+                by_cluster(&named, clusters, own, alone, &id, &mut keys, &mut add);
+            }
+            let mut found = Vec::new();
+            for &i in own {
+                let set = set_of[i as usize];
+                match std::mem::take(&mut edges[set as usize]) {
+                    0 => {}
+                    n => found.push((set, n)),
                 }
-            });
+            }
+            *lock(out) = found;
         }
     });
     // Predicates ascend both in this loop and in every set.

@@ -22,7 +22,7 @@ mod trie;
 
 use crate::directory::{
     Building, Bytes, CHECKSUMS, Checksums, FILES, INDEX, MANIFEST, Manifest, NAMED_IN, NAMED_OUT,
-    PREFIXES, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, prefixes_text, sync_folder,
+    PREFIXES, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, prefixes_text, sync_path,
     write_statistics,
 };
 use crate::shard::Sharding;
@@ -218,13 +218,10 @@ pub fn load_successor(
         load.run(source, options)?;
         let mut report = load.report;
         for (name, _) in &report.files {
-            let path = folder.join(name);
-            File::open(&path)
-                .and_then(|f| f.sync_all())
-                .map_err(|e| Error::io(path, e))?;
+            sync_path(&folder.join(name))?;
         }
-        sync_folder(folder)?;
-        sync_folder(folder.parent().unwrap_or(Path::new(".")))?;
+        sync_path(folder)?;
+        sync_path(folder.parent().unwrap_or(Path::new(".")))?;
         let seconds = load.clock.elapsed().as_secs_f64();
         report.seconds.push((PHASES[7], seconds));
         report.peak_bytes = memory::peak_bytes();
@@ -505,9 +502,7 @@ impl<'a> LoadRun<'a> {
         if self.prefixes.is_empty() {
             return Ok(None);
         }
-        let path = folder.join(PREFIXES);
-        private::write(&path, prefixes_text(&self.prefixes).as_bytes())
-            .map_err(|e| Error::io(path, e))?;
+        put(folder, PREFIXES, prefixes_text(&self.prefixes).as_bytes())?;
         Ok(Some(PREFIXES.to_owned()))
     }
 
@@ -540,8 +535,7 @@ impl<'a> LoadRun<'a> {
         }
         .to_text();
         for (name, bytes) in [(CHECKSUMS, bytes), (MANIFEST, manifest.into_bytes())] {
-            let path = self.dir.join(name);
-            private::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
+            put(self.dir, name, &bytes)?;
             files.push((name.to_owned(), bytes.len() as u64));
         }
         Manifest::date(self.dir);
@@ -561,6 +555,12 @@ fn create(
         .and_then(|f| write(BufWriter::with_capacity(1 << 20, f)))
         .and_then(|mut f| f.flush())
         .map_err(|e| Error::io(path, e))
+}
+
+/// Writes a small file.
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = folder.join(name);
+    private::write(&path, bytes).map_err(|e| Error::io(path, e))
 }
 
 /// Names and lengths of these files in a folder.

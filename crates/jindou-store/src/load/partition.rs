@@ -81,11 +81,11 @@ impl<T: SortWords> PartitionedEdges<T> {
     }
 
     /// Calls `f` with the edges of a predicate, in several slices, in the same order at every call.
-    pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
+    pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T])) -> Result<()> {
         match &self.data {
             EdgeData::Memory(lists) => {
                 let list = Arc::clone(&lock(&lists[p]).list);
-                f(&list)
+                f(&list);
             }
             EdgeData::File { file, starts, path } => {
                 let size = size_of::<T>();
@@ -98,12 +98,12 @@ impl<T: SortWords> PartitionedEdges<T> {
                         (starts[p] + done) * size as u64,
                     )
                     .map_err(|e| Error::io(path, e))?;
-                    f(&buffer[..n])?;
+                    f(&buffer[..n]);
                     done += n as u64;
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// Returns the edges of a predicate. If they are in memory, this must be called `times` times in total; the last
@@ -125,10 +125,7 @@ impl<T: SortWords> PartitionedEdges<T> {
             }
             EdgeData::File { .. } => {
                 let mut out = Vec::with_capacity(self.counts[p] as usize);
-                self.for_each(p, |part| {
-                    out.extend_from_slice(part);
-                    Ok(())
-                })?;
+                self.for_each(p, |part| out.extend_from_slice(part))?;
                 Ok(out)
             }
         }

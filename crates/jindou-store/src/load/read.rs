@@ -1,5 +1,6 @@
 //! First phase: every worker interns the terms that it receives and spills its quads as run-local ids.
 
+use crate::threads;
 use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, TermRun};
 use jindou_model::prefixes::{DeclaredPrefixes, PrefixPlace};
@@ -121,7 +122,7 @@ impl QuadSink for QuadReceiver<'_> {
 }
 
 /// Returns the first error that is not a cancellation, since one worker's error cancels the others.
-pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut cancelled = None;
     for r in results {
         match r {
@@ -133,24 +134,9 @@ pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Resu
     cancelled.map_or(Ok(()), Err)
 }
 
-/// Runs `work(worker)` on `threads` threads; a panic of a thread is passed on to the caller.
+/// Runs `work(worker)` on `threads` threads.
 pub(super) fn on_threads(threads: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
-    if threads <= 1 {
-        return work(0);
-    }
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|t| {
-                let work = &work;
-                scope.spawn(move || work(t))
-            })
-            .collect();
-        let results: Vec<Result<()>> = handles
-            .into_iter()
-            .map(|h| h.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
-            .collect();
-        first_error(results)
-    })
+    first_error(threads::on_threads(threads, work))
 }
 
 /// Reads a source to its end. `interner_bytes` limits the memory of each worker's table of terms.

@@ -127,7 +127,6 @@ impl StoredEdge for [u32; 3] {
                 for e in part {
                     seen[e[2] as usize / 64] |= 1 << (e[2] % 64);
                 }
-                Ok(())
             })?;
         }
         let mut graphs: Vec<u32> = (0..ids.len())
@@ -488,7 +487,6 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
             for &e in part {
                 histogram[(e.with_ids(id_of_lex).key(direction) >> SHIFT) as usize] += 1;
             }
-            Ok(())
         })?;
         let room = (self.sort_bytes / BYTES_AN_EDGE).max(1 << 16);
         let mut from = 0;
@@ -504,7 +502,6 @@ impl<T: StoredEdge, S: KeySplit> SegmentsWriter<'_, T, S> {
                 let in_range = |e: &T| (from..to).contains(&((e.key(direction) >> SHIFT) as usize));
                 edges.for_each(p, |part| {
                     list.extend(part.iter().map(|e| e.with_ids(id_of_lex)).filter(in_range));
-                    Ok(())
                 })?;
                 sort::sort(&mut list, scratch, T::words(direction));
                 push_all(&list, direction, self.split, to_parts);

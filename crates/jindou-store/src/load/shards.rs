@@ -4,8 +4,8 @@ use super::clusters::Clusters;
 use super::partition::Partitioned;
 use super::read::on_threads;
 use super::segments::StoredEdge;
-use super::{LoadOptions, LoadRun, create, lengths};
-use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
+use super::{LoadOptions, LoadRun, create, lengths, put};
+use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest};
 use crate::shard::{BLOCKS, CLUSTER, Cluster, Placement, Sharding, shard_folder, write_blocks};
 use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::{STRINGS_FILE, Strings, split_strings, write_dictionary};
@@ -110,14 +110,12 @@ impl LoadRun<'_> {
                         one((e >> 32) as u32);
                         one(*e as u32);
                     });
-                    Ok(())
                 })?;
                 edges.named.for_each(p, |part| {
                     part.iter().for_each(|&[s, o, _]| {
                         one(s);
                         one(o);
                     });
-                    Ok(())
                 })?;
             }
         })?;
@@ -228,14 +226,13 @@ impl LoadRun<'_> {
         for ((shard, folder), (files, sums)) in (0..).zip(&folders).zip(sealed) {
             let manifest = Manifest {
                 epoch,
-                snapshot: 0,
                 union_default,
                 quads: cluster.quads,
                 terms: cluster.terms,
                 files: files.clone(),
                 checksums: xxh3_64(&sums),
-                merged: MergedFiles::default(),
                 shard: Some([shard, blocks.shards()]),
+                ..Manifest::default()
             };
             let text = manifest.to_text().into_bytes();
             cluster.hashes.push(xxh3_64(&text));
@@ -246,16 +243,14 @@ impl LoadRun<'_> {
                     .map(|(n, len)| (format!("{own}/{n}"), len)),
             );
             for (name, bytes) in [(CHECKSUMS, sums), (MANIFEST, text)] {
-                let path = folder.join(name);
-                private::write(&path, &bytes).map_err(|e| Error::io(path, e))?;
+                put(folder, name, &bytes)?;
                 written.push((format!("{own}/{name}"), bytes.len() as u64));
             }
             // Listed as a file, so that the folder itself is made durable, too.
             written.push((own, 0));
         }
-        let path = self.dir.join(CLUSTER);
         let text = cluster.to_text().into_bytes();
-        private::write(&path, &text).map_err(|e| Error::io(path, e))?;
+        put(self.dir, CLUSTER, &text)?;
         written.push((CLUSTER.to_owned(), text.len() as u64));
         self.report.store_bytes = written.iter().map(|f| f.1).sum();
         self.report.files = written;

@@ -25,6 +25,7 @@ use crate::directory::{
 use crate::load::memory::need_room;
 use crate::shard::ShardInfo;
 use crate::snapshot::Snapshot;
+use crate::threads::on_threads;
 use jindou_graph::delta::VertexDelta;
 use jindou_graph::segment::Packing;
 use jindou_graph::statistics::Statistics;
@@ -421,7 +422,7 @@ impl MergeOutput<'_> {
         };
         let results: [Mutex<Option<Result<u64>>>; 4] = Default::default();
         let next = AtomicUsize::new(0);
-        let work = || {
+        on_threads(threads, |_| {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let (Some(&(name, direction, packing)), Some(slot)) =
@@ -441,15 +442,6 @@ impl MergeOutput<'_> {
                     job.write(out, self.pace, &done)
                 });
                 *sync::lock(slot) = Some(result);
-            }
-        };
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            work();
-            for t in others {
-                if let Err(panic) = t.join() {
-                    std::panic::resume_unwind(panic);
-                }
             }
         });
         let mut files = Vec::new();

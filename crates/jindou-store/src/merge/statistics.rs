@@ -39,14 +39,6 @@ impl Base {
         self.has_merged_edges(p) && self.named_segment(p, 0).has(subject, graph)
     }
 
-    /// The key of a vertex in the segments; `None` if another shard owns the vertex.
-    fn key_of(&self, v: u32) -> Option<u32> {
-        match &self.shard {
-            None => Some(v),
-            Some(shard) => shard.key(v).map(|key| key.0),
-        }
-    }
-
     /// True if vertex `v` has an edge of the predicate in any graph.
     pub(crate) fn is_key(&self, v: u32, p: u32, direction: Direction) -> bool {
         let view = self.view(p, direction);

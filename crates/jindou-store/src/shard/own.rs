@@ -120,31 +120,13 @@ impl<'a> OwnData<'a> {
 
     /// Appends the shard's subjects of one graph with a predicate, ascending.
     pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
-        let predicate = predicate.0;
-        if let Some(part) = self.base.index.graph_part(graph, predicate) {
-            out.extend_from_slice(part.subjects);
-            return;
-        }
-        let named = self.base.named_segment(predicate, Direction::Out as usize);
-        let small = self.base.index.small_graph_subjects(graph).iter().copied();
-        out.extend(small.filter(|&s| self.shard.key(s).is_some_and(|key| named.has(key.0, graph))));
+        self.base.graph_subjects(graph, predicate, out);
     }
 
     /// The predicates of the shard's subjects in one graph, ascending.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
-        let parts = self.base.index.graph_parts(graph);
-        let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
-        for &s in self.base.index.small_graph_subjects(graph) {
-            let Some(key) = self.shard.key(s) else {
-                continue;
-            };
-            for &p in self.base.index.sets().out_predicates(s) {
-                if !out.contains(&p) && self.base.named_segment(p, 0).has(key.0, graph) {
-                    out.push(p);
-                }
-            }
-        }
+        let mut out = self.base.graph_predicates(graph);
         out.sort_unstable();
         out.dedup();
         out

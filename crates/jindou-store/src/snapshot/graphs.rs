@@ -74,12 +74,8 @@ impl Snapshot {
             if self.is_base_graph(graph) {
                 sharded.others().graph_subjects(graph, predicate, out);
             }
-        } else if let Some(part) = self.base.index.graph_part(graph, predicate.0) {
-            out.extend_from_slice(part.subjects);
         } else {
-            let named = self.base.named_segment(predicate.0, 0);
-            let small = self.base.index.small_graph_subjects(graph).iter();
-            out.extend(small.filter(|&&s| named.has(s, graph)));
+            self.base.graph_subjects(graph, predicate, out);
         }
         let base = out.len();
         out.extend(self.delta.touched.graph_subjects(graph, predicate.0));

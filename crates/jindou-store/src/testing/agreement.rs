@@ -27,6 +27,14 @@ pub fn iri(s: &str) -> Vec<u8> {
     out
 }
 
+/// The canonical bytes of an integer.
+pub fn integer(n: impl ToString) -> Vec<u8> {
+    let mut out = vec![];
+    let datatype = "http://www.w3.org/2001/XMLSchema#integer";
+    term::push_typed(&n.to_string(), datatype, &mut out);
+    out
+}
+
 /// Random quads: some are repeated, subjects have several classes, objects may be literals, and with `graphs` > 0 some
 /// are in named graphs.
 pub fn quads(seed: u64, n: usize, graphs: u64) -> Vec<TermQuad> {
@@ -41,13 +49,8 @@ pub fn quads(seed: u64, n: usize, graphs: u64) -> Vec<TermQuad> {
             let (p, o) = match kind {
                 0 | 1 => (term::rdf_type(), iri(&format!("http://e/C{}", d.below(5)))),
                 2 => {
-                    let mut o = vec![];
-                    term::push_typed(
-                        &d.below(40).to_string(),
-                        "http://www.w3.org/2001/XMLSchema#integer",
-                        &mut o,
-                    );
-                    (iri("http://e/age"), o)
+                    let age = integer(d.below(40));
+                    (iri("http://e/age"), age)
                 }
                 3 => (iri("http://e/p3"), iri("http://e/p4")),
                 _ => (

@@ -1,6 +1,6 @@
 //! Transactions against a set of quads: snapshots, records, and terms and predicates added by updates.
 
-use crate::transactions::{Op, bytes, change, op, quads_of};
+use crate::transactions::{Op, bytes, change_set, changes, op, quads_of};
 use jindou_model::{CancelToken, Error, Watch};
 use jindou_store::testing::{TermQuad, store_of_terms};
 use jindou_store::{Base, ChangeTerm, Changes, Snapshot};
@@ -34,17 +34,9 @@ fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>])
     let mut past = vec![(now.clone(), truth.clone())];
     let mut records: Vec<Vec<u8>> = vec![];
     for ops in transactions {
-        let mut changes = Changes::new();
         let mut next = truth.clone();
-        for &op in ops {
-            change(&mut changes, &now, op);
-            if op.1 {
-                next.insert(bytes(op.0));
-            } else {
-                next.remove(&bytes(op.0));
-            }
-        }
-        let applied = now.apply(&changes, 2).unwrap();
+        change_set(&mut next, ops);
+        let applied = now.apply(&changes(&now, ops), 2).unwrap();
         assert_eq!(applied.added, next.difference(&truth).count() as u64);
         assert_eq!(applied.removed, truth.difference(&next).count() as u64);
         assert_eq!(applied.snapshot.number(), now.number() + 1);
@@ -74,10 +66,7 @@ fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>])
     let mut whole = vec![];
     let mut one = Snapshot::of_base(Arc::clone(base));
     for (i, ops) in transactions.iter().enumerate() {
-        let mut changes = Changes::new();
-        for &op in ops {
-            change(&mut changes, &one, op);
-        }
+        let changes = changes(&one, ops);
         let applied = match i {
             0 => one.apply(&changes, 1),
             _ => one.apply_within(&changes, 1),
@@ -191,9 +180,8 @@ fn applying_can_be_ended_at_every_long_step() {
 fn what_does_not_fit_is_an_error() {
     let (_folder, base) = store_of_terms(&[bytes([0, 1, 2, 0])]);
     let plain = Snapshot::of_base(base);
-    let mut changes = Changes::new();
-    change(&mut changes, &plain, ([0, 1, 2, 0], false, false));
-    let removed = plain.apply(&changes, 1).unwrap();
+    let removal = changes(&plain, &[([0, 1, 2, 0], false, false)]);
+    let removed = plain.apply(&removal, 1).unwrap();
     // The same removal again has nothing to remove.
     let mut bad = removed.record.clone();
     bad[2] = 2;

@@ -1,20 +1,14 @@
 //! Damaged stores: `check` finds every changed byte, and reading one never panics.
 
-use jindou_model::Progress;
-use jindou_store::testing::{QuadList, read_all, reseal, varied_quads};
-use jindou_store::{LoadOptions, check, load, open};
+use crate::load::load_into;
+use jindou_store::testing::{read_all, reseal, varied_quads};
+use jindou_store::{LoadOptions, check, open};
 
 fn store() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
     let options = LoadOptions::default().with_threads(1).with_memory(16 << 20);
-    load(
-        &dir,
-        &QuadList(&varied_quads()),
-        &options,
-        &Progress::default(),
-    )
-    .unwrap();
+    load_into(&dir, &varied_quads(), &options);
     (folder, dir)
 }
 

@@ -2,11 +2,11 @@
 //! set of quads and a store that never frees; and a store with few ids for new terms.
 
 use crate::merge::merge;
-use crate::transactions::{Q, bytes, change, quads_of};
+use crate::transactions::{Q, bytes, change, changes, quads_of};
 use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, Error, FIRST_TAIL_ID, PredicateId, VertexId, term};
 use jindou_store::testing::agreement::{Draw, iri};
-use jindou_store::testing::{TermQuad, edit, store_of_terms};
+use jindou_store::testing::{TermQuad, changed, edit, store_of_terms};
 use jindou_store::{ChangeTerm, Changes, Snapshot, check, info, open};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -328,12 +328,8 @@ fn a_full_store_refuses_updates_with_the_remedy_and_is_read() {
     assert_eq!(quads_of(&now).len(), 4);
     // A change without new terms is possible.
     now = insert(&now, 0, 3).unwrap();
-    let mut changes = Changes::new();
-    quads_of(&now)
-        .iter()
-        .take(1)
-        .for_each(|q| edit(&mut changes, q, false));
-    now = now.apply(&changes, 1).unwrap().snapshot;
+    let first = quads_of(&now).into_iter().take(1);
+    now = changed(now, first.map(|q| (q, false)));
     assert!(insert(&now, 4, 5).is_err());
     let [part] = &now.unused_terms()[..] else {
         panic!("{:?}", now.unused_terms());
@@ -354,9 +350,8 @@ fn records_that_free_or_reuse_other_ids_are_refused() {
     let loaded = Snapshot::of_base(base);
     let quad = |n: u8| bytes([n, 2, n + 1, 3]);
     let with = |now: &Snapshot, n: u8, comes: bool| {
-        let mut changes = Changes::new();
-        change(&mut changes, now, ([n, 2, n + 1, 3], comes, false));
-        now.apply(&changes, 1).unwrap()
+        let op = ([n, 2, n + 1, 3], comes, false);
+        now.apply(&changes(now, &[op]), 1).unwrap()
     };
     let there = with(&loaded, 20, true).snapshot;
     assert!(there.unused_terms().is_empty());
@@ -396,20 +391,16 @@ fn the_name_of_an_emptied_graph_is_freed_with_its_revision() {
         let dir = folder.path().join("store");
         let mut now = Snapshot::of_base(base);
         let untouched = now.graph_revision(Some(b"<http://e/none"));
-        let step = |now: &Snapshot, q: Q, comes: bool| {
-            let mut changes = Changes::new();
-            change(&mut changes, now, (q, comes, false));
-            now.apply(&changes, 1).unwrap().snapshot
-        };
+        let step = |now: Snapshot, q: Q, comes: bool| changed(now, [(bytes(q), comes)]);
         // Its subject and object are of the load, so that only the name is new.
-        now = step(&now, [1, 2, 3, 77], true);
+        now = step(now, [1, 2, 3, 77], true);
         let name = bytes([1, 2, 3, 77])[3].clone();
         if merged {
             now = merge(&dir, &now, 4).rebase(&now).unwrap();
         }
         assert!(now.unused_terms().is_empty());
         let there = now.clone();
-        now = step(&now, [1, 2, 3, 77], false);
+        now = step(now, [1, 2, 3, 77], false);
         assert!(now.named_graphs().is_empty());
         assert_ne!(now.graph_revision(Some(&name)), untouched);
         let part = now.unused_terms().concat();
@@ -417,7 +408,7 @@ fn the_name_of_an_emptied_graph_is_freed_with_its_revision() {
         assert_eq!(now.graph_revision(Some(&name)), untouched);
         // The next graph has the id, and nothing of the one before.
         let id = there.lookup(&name).unwrap();
-        now = step(&now, [1, 2, 3, 78], true);
+        now = step(now, [1, 2, 3, 78], true);
         let next = bytes([1, 2, 3, 78])[3].clone();
         assert_eq!(now.lookup(&next), Some(id));
         assert_eq!(there.lookup(&next), None);

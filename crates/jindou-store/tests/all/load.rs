@@ -8,17 +8,24 @@ use jindou_store::{LoadOptions, Snapshot, check, info, load, open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    std::fs::read_dir(dir)
-        .unwrap()
-        .map(|e| e.unwrap())
-        .map(|e| {
-            (
-                e.file_name().into_string().unwrap(),
-                std::fs::read(e.path()).unwrap(),
-            )
-        })
-        .collect()
+pub fn load_into(dir: &Path, quads: &[TermQuad], options: &LoadOptions) {
+    load(dir, &QuadList(quads), options, &Progress::default()).unwrap();
+}
+
+/// Every file below a folder, by its path there.
+fn files_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut out = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            let below = files_in(&path).into_iter();
+            out.extend(below.map(|(n, b)| (format!("{name}/{n}"), b)));
+        } else {
+            out.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+    out
 }
 
 #[test]
@@ -49,7 +56,7 @@ fn a_store_answers_with_what_was_loaded() {
 fn order_threads_and_memory_leave_no_trace() {
     let data = quads(7, 3000, 9);
     let (folder, _) = store_of_terms(&data);
-    let want = files(&folder.path().join("store"));
+    let want = files_in(&folder.path().join("store"));
     let mut shuffled = data.clone();
     let mut d = Draw(8);
     for i in (1..shuffled.len()).rev() {
@@ -67,8 +74,8 @@ fn order_threads_and_memory_leave_no_trace() {
         let options = LoadOptions::default()
             .with_threads(threads)
             .with_memory(memory);
-        load(&dir, &QuadList(list), &options, &Progress::default()).unwrap();
-        let got = files(&dir);
+        load_into(&dir, list, &options);
+        let got = files_in(&dir);
         assert_eq!(
             got.keys().collect::<Vec<_>>(),
             want.keys().collect::<Vec<_>>()
@@ -84,34 +91,8 @@ fn the_union_flag_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("store");
     let options = LoadOptions::default().with_union_default(true);
-    load(
-        &dir,
-        &QuadList(&quads(1, 10, 2)),
-        &options,
-        &Progress::default(),
-    )
-    .unwrap();
+    load_into(&dir, &quads(1, 10, 2), &options);
     assert!(open(&dir).unwrap().union_default());
-}
-
-fn load_into(dir: &Path, quads: &[TermQuad], options: &LoadOptions) {
-    load(dir, &QuadList(quads), options, &Progress::default()).unwrap();
-}
-
-/// Every file below a folder, by its path there.
-fn files_in(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut out = BTreeMap::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if path.is_dir() {
-            let below = files_in(&path).into_iter();
-            out.extend(below.map(|(n, b)| (format!("{name}/{n}"), b)));
-        } else {
-            out.insert(name, std::fs::read(&path).unwrap());
-        }
-    }
-    out
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Merging against a set of quads: the new base, snapshots made meanwhile, the store opened again, and older snapshots.
 
-use crate::transactions::{Op, bytes, change, op, quads_of};
+use crate::place::names;
+use crate::transactions::{Op, bytes, change_set, changes, op, quads_of};
 use jindou_graph::segment::GraphScope;
 use jindou_log::Directory;
 use jindou_model::{Direction, Error, PredicateId, Progress, VertexId, term};
@@ -12,16 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 fn apply(now: &Snapshot, ops: &[Op], truth: &mut BTreeSet<TermQuad>) -> Snapshot {
-    let mut changes = Changes::new();
-    for &op in ops {
-        change(&mut changes, now, op);
-        if op.1 {
-            truth.insert(bytes(op.0));
-        } else {
-            truth.remove(&bytes(op.0));
-        }
-    }
-    now.apply(&changes, 1).unwrap().snapshot
+    change_set(truth, ops);
+    now.apply(&changes(now, ops), 1).unwrap().snapshot
 }
 
 pub fn merge(dir: &Path, now: &Snapshot, generations: usize) -> Merging {
@@ -216,12 +209,7 @@ fn limits_and_cancelling_leave_the_store_as_it_was() {
     let dir = folder.path().join("store");
     let one = many(&Snapshot::of_base(base), 0, 5_000, true);
     let files = Directory::open(&dir).unwrap();
-    let names = || -> BTreeSet<String> {
-        let all = std::fs::read_dir(&dir).unwrap();
-        all.map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect()
-    };
-    let before = names();
+    let before = names(&dir);
     let small = MergeOptions::default().with_memory(1_000);
     let progress = Progress::default();
     let refused = Merging::write(&dir, &files, &one, &small, &progress);
@@ -236,7 +224,7 @@ fn limits_and_cancelling_leave_the_store_as_it_was() {
         let ended = Merging::write(&dir, &files, &one, &slow, &progress);
         assert!(matches!(ended, Err(Error::Cancelled)));
     });
-    assert_eq!(names(), before);
+    assert_eq!(names(&dir), before);
     let paced = MergeOptions::default().with_bytes_per_second(1_000_000);
     let begun = std::time::Instant::now();
     let merging = Merging::write(&dir, &files, &one, &paced, &progress).unwrap();

@@ -39,7 +39,8 @@ fn sentence(r: Result<()>) -> String {
     s
 }
 
-fn names(folder: &Path) -> Vec<String> {
+/// The names in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
     let mut out: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())

@@ -41,6 +41,25 @@ pub fn change(c: &mut Changes, at: &Snapshot, (q, insert, by_id): Op) {
     }
 }
 
+pub fn changes(at: &Snapshot, ops: &[Op]) -> Changes {
+    let mut changes = Changes::new();
+    for &op in ops {
+        change(&mut changes, at, op);
+    }
+    changes
+}
+
+/// Makes the changes to a set of quads.
+pub fn change_set(quads: &mut BTreeSet<TermQuad>, ops: &[Op]) {
+    for (q, insert, _) in ops {
+        if *insert {
+            quads.insert(bytes(*q));
+        } else {
+            quads.remove(&bytes(*q));
+        }
+    }
+}
+
 /// All that a snapshot has, read in every way.
 pub fn quads_of(s: &Snapshot) -> BTreeSet<TermQuad> {
     let name = |v: u32| {

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::pattern::GraphPattern;
-use super::term::{Literal, NamedNode, NamedNodePattern, Variable};
+use super::term::{Literal, NamedNode, Variable};
 use jindou_values::functions::Definition;
 use std::sync::Arc;
 
@@ -100,6 +100,41 @@ impl Expression {
         }
     }
 
+    /// The direct subexpressions, to change them: those in memory of their own, and those in a list.
+    pub(crate) fn parts_mut(
+        &mut self,
+    ) -> (
+        impl Iterator<Item = &mut Arc<Self>>,
+        impl Iterator<Item = &mut Self>,
+    ) {
+        let (shared, list) = match self {
+            Self::NamedNode(_)
+            | Self::Literal(_)
+            | Self::Variable(_)
+            | Self::Bound(_)
+            | Self::Exists(_) => ([None, None, None], None),
+            Self::Or(a, b)
+            | Self::And(a, b)
+            | Self::Equal(a, b)
+            | Self::SameTerm(a, b)
+            | Self::Greater(a, b)
+            | Self::GreaterOrEqual(a, b)
+            | Self::Less(a, b)
+            | Self::LessOrEqual(a, b)
+            | Self::Add(a, b)
+            | Self::Subtract(a, b)
+            | Self::Multiply(a, b)
+            | Self::Divide(a, b) => ([Some(a), Some(b), None], None),
+            Self::UnaryPlus(a) | Self::UnaryMinus(a) | Self::Not(a) => {
+                ([Some(a), None, None], None)
+            }
+            Self::In(a, list) => ([Some(a), None, None], Some(list)),
+            Self::If(a, b, c) => ([Some(a), Some(b), Some(c)], None),
+            Self::Coalesce(list) | Self::FunctionCall(_, list) => ([None, None, None], Some(list)),
+        };
+        (shared.into_iter().flatten(), list.into_iter().flatten())
+    }
+
     /// A copy of the top node that shares its parts. O(arguments) for a call, O(1) for others.
     #[must_use]
     pub fn shared(&self) -> Self {
@@ -136,33 +171,6 @@ impl Expression {
             Self::If(a, b, c) => Self::If(Arc::clone(a), Arc::clone(b), Arc::clone(c)),
             Self::Coalesce(l) => Self::Coalesce(list(l)),
             Self::FunctionCall(f, l) => Self::FunctionCall(f.clone(), list(l)),
-        }
-    }
-}
-
-impl From<NamedNode> for Expression {
-    fn from(n: NamedNode) -> Self {
-        Self::NamedNode(n)
-    }
-}
-
-impl From<Literal> for Expression {
-    fn from(l: Literal) -> Self {
-        Self::Literal(l)
-    }
-}
-
-impl From<Variable> for Expression {
-    fn from(v: Variable) -> Self {
-        Self::Variable(v)
-    }
-}
-
-impl From<NamedNodePattern> for Expression {
-    fn from(p: NamedNodePattern) -> Self {
-        match p {
-            NamedNodePattern::NamedNode(n) => n.into(),
-            NamedNodePattern::Variable(v) => v.into(),
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Operations on whole trees without recursion (dropping, comparing, hashing), since a text may produce trees that are
 //! too deep for it.
 
-use super::expression::Expression;
-use super::pattern::{AggregateExpression, GraphPattern, OrderExpression};
-use super::term::{NamedNodePattern, TermPattern, TriplePattern, Variable};
+use super::expression::{Expression, Function};
+use super::path::PropertyPathExpression;
+use super::pattern::{AggregateExpression, AggregateFunction, GraphPattern, OrderExpression};
+use super::term::{
+    GroundTerm, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
+};
 use std::hash::{Hash, Hasher};
-use std::mem::{discriminant, take};
+use std::mem::{Discriminant, discriminant, take};
+use std::slice::from_ref;
 use std::sync::Arc;
 
 /// Parts of dropped trees that have no other owner; they are dropped one by one.
@@ -50,37 +54,38 @@ impl DropQueue {
     }
 }
 
+/// The fields of a node apart from its parts, to compare and hash it.
+#[derive(PartialEq, Hash)]
+enum Own<'a> {
+    /// Nothing but a number of parts, where its kind allows several.
+    Parts(usize),
+    Iri(&'a NamedNode),
+    Literal(&'a Literal),
+    Function(&'a Function, usize),
+    Triples(&'a [TriplePattern]),
+    Path(&'a TermPattern, &'a PropertyPathExpression, &'a TermPattern),
+    /// A graph or an endpoint; true with SILENT.
+    Name(&'a NamedNodePattern, bool),
+    Variables(&'a [Variable]),
+    Values(&'a [Variable], &'a [Vec<Option<GroundTerm>>]),
+    Order(Vec<Discriminant<OrderExpression>>),
+    Slice(usize, Option<usize>),
+    /// The keys; for each aggregate its variable, its function unless it is `COUNT(*)`, and true with DISTINCT.
+    Group(
+        &'a [Variable],
+        Vec<(&'a Variable, Option<&'a AggregateFunction>, bool)>,
+    ),
+}
+
 impl Expression {
     /// Moves the parts that have no other owner to `open`.
     fn hollow(&mut self, open: &mut DropQueue) {
-        match self {
-            Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
-            Self::Or(a, b)
-            | Self::And(a, b)
-            | Self::Equal(a, b)
-            | Self::SameTerm(a, b)
-            | Self::Greater(a, b)
-            | Self::GreaterOrEqual(a, b)
-            | Self::Less(a, b)
-            | Self::LessOrEqual(a, b)
-            | Self::Add(a, b)
-            | Self::Subtract(a, b)
-            | Self::Multiply(a, b)
-            | Self::Divide(a, b) => {
-                open.expression(a);
-                open.expression(b);
-            }
-            Self::UnaryPlus(a) | Self::UnaryMinus(a) | Self::Not(a) => open.expression(a),
-            Self::If(a, b, c) => [a, b, c].into_iter().for_each(|e| open.expression(e)),
-            Self::In(a, list) => {
-                open.expression(a);
-                list.iter_mut().for_each(|e| open.value(e));
-            }
-            Self::Coalesce(list) | Self::FunctionCall(_, list) => {
-                list.iter_mut().for_each(|e| open.value(e));
-            }
-            Self::Exists(p) => open.pattern(p),
+        if let Self::Exists(p) = self {
+            open.pattern(p);
         }
+        let (shared, list) = self.parts_mut();
+        shared.for_each(|e| open.expression(e));
+        list.for_each(|e| open.value(e));
     }
 
     /// Adds the direct parts of this node to `out`.
@@ -91,33 +96,16 @@ impl Expression {
         self.each_part(|e| out.push(NodePart::Expression(e)));
     }
 
-    /// True if both nodes are equal apart from their parts, and have the same number of parts.
-    fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::NamedNode(a), Self::NamedNode(b)) => a == b,
-            (Self::Literal(a), Self::Literal(b)) => a == b,
-            (Self::Variable(a), Self::Variable(b)) | (Self::Bound(a), Self::Bound(b)) => a == b,
-            (Self::In(_, a), Self::In(_, b)) | (Self::Coalesce(a), Self::Coalesce(b)) => {
-                a.len() == b.len()
-            }
-            (Self::FunctionCall(f, a), Self::FunctionCall(g, b)) => f == g && a.len() == b.len(),
-            _ => discriminant(self) == discriminant(other),
-        }
-    }
-
-    fn hash_itself<H: Hasher>(&self, state: &mut H) {
-        discriminant(self).hash(state);
-        match self {
-            Self::NamedNode(n) => n.hash(state),
-            Self::Literal(l) => l.hash(state),
-            Self::Variable(v) | Self::Bound(v) => v.hash(state),
-            Self::In(_, list) | Self::Coalesce(list) => list.len().hash(state),
-            Self::FunctionCall(f, list) => {
-                f.hash(state);
-                list.len().hash(state);
-            }
-            _ => {}
-        }
+    fn own(&self) -> (Discriminant<Self>, Own<'_>) {
+        let own = match self {
+            Self::NamedNode(n) => Own::Iri(n),
+            Self::Literal(l) => Own::Literal(l),
+            Self::Variable(v) | Self::Bound(v) => Own::Variables(from_ref(v)),
+            Self::In(_, list) | Self::Coalesce(list) => Own::Parts(list.len()),
+            Self::FunctionCall(f, list) => Own::Function(f, list.len()),
+            _ => Own::Parts(0),
+        };
+        (discriminant(self), own)
     }
 }
 
@@ -184,121 +172,42 @@ impl GraphPattern {
         self.each_expression(|e| out.push(NodePart::Expression(e)));
     }
 
-    fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Bgp { patterns: a }, Self::Bgp { patterns: b }) => a == b,
-            (
-                Self::Path {
-                    subject,
-                    path,
-                    object,
-                },
-                Self::Path {
-                    subject: s,
-                    path: p,
-                    object: o,
-                },
-            ) => subject == s && path == p && object == o,
-            (Self::LeftJoin { expression: a, .. }, Self::LeftJoin { expression: b, .. }) => {
-                a.is_some() == b.is_some()
-            }
-            (Self::Graph { name: a, .. }, Self::Graph { name: b, .. }) => a == b,
-            (Self::Extend { variable: a, .. }, Self::Extend { variable: b, .. }) => a == b,
-            (
-                Self::Values {
-                    variables,
-                    bindings,
-                },
-                Self::Values {
-                    variables: v,
-                    bindings: b,
-                },
-            ) => variables == v && bindings == b,
-            (Self::OrderBy { expression: a, .. }, Self::OrderBy { expression: b, .. }) => {
-                let same = |(a, b)| discriminant::<OrderExpression>(a) == discriminant(b);
-                a.len() == b.len() && a.iter().zip(b).all(same)
-            }
-            (Self::Project { variables: a, .. }, Self::Project { variables: b, .. }) => a == b,
-            (
-                Self::Slice { start, length, .. },
-                Self::Slice {
-                    start: s,
-                    length: l,
-                    ..
-                },
-            ) => start == s && length == l,
-            (
-                Self::Group {
-                    variables,
-                    aggregates,
-                    ..
-                },
-                Self::Group {
-                    variables: v,
-                    aggregates: a,
-                    ..
-                },
-            ) => {
-                use AggregateExpression as A;
-                let same = |a: &A, b: &A| match (a, b) {
-                    (A::CountSolutions { distinct: a }, A::CountSolutions { distinct: b }) => {
-                        a == b
-                    }
-                    (
-                        A::FunctionCall { name, distinct, .. },
-                        A::FunctionCall {
-                            name: n,
-                            distinct: d,
-                            ..
-                        },
-                    ) => name == n && distinct == d,
-                    _ => false,
-                };
-                variables == v
-                    && aggregates.len() == a.len()
-                    && aggregates
-                        .iter()
-                        .zip(a)
-                        .all(|(a, b)| a.0 == b.0 && same(&a.1, &b.1))
-            }
-            (
-                Self::Service { name, silent, .. },
-                Self::Service {
-                    name: n, silent: s, ..
-                },
-            ) => name == n && silent == s,
-            _ => discriminant(self) == discriminant(other),
-        }
-    }
-
-    fn hash_itself<H: Hasher>(&self, state: &mut H) {
-        discriminant(self).hash(state);
-        match self {
-            Self::Bgp { patterns } => patterns.hash(state),
+    fn own(&self) -> (Discriminant<Self>, Own<'_>) {
+        let own = match self {
+            Self::Bgp { patterns } => Own::Triples(patterns),
             Self::Path {
                 subject,
                 path,
                 object,
-            } => {
-                subject.hash(state);
-                path.hash(state);
-                object.hash(state);
-            }
-            Self::Graph { name, .. } | Self::Service { name, .. } => name.hash(state),
-            Self::Extend { variable, .. } => variable.hash(state),
+            } => Own::Path(subject, path, object),
+            Self::LeftJoin { expression, .. } => Own::Parts(usize::from(expression.is_some())),
+            Self::Graph { name, .. } => Own::Name(name, false),
+            Self::Service { name, silent, .. } => Own::Name(name, *silent),
+            Self::Extend { variable, .. } => Own::Variables(from_ref(variable)),
+            Self::Project { variables, .. } => Own::Variables(variables),
             Self::Values {
                 variables,
                 bindings,
+            } => Own::Values(variables, bindings),
+            Self::OrderBy { expression, .. } => {
+                Own::Order(expression.iter().map(discriminant).collect())
+            }
+            Self::Slice { start, length, .. } => Own::Slice(*start, *length),
+            Self::Group {
+                variables,
+                aggregates,
+                ..
             } => {
-                variables.hash(state);
-                bindings.hash(state);
+                use AggregateExpression as A;
+                let all = aggregates.iter().map(|(to, aggregate)| match aggregate {
+                    A::CountSolutions { distinct } => (to, None, *distinct),
+                    A::FunctionCall { name, distinct, .. } => (to, Some(name), *distinct),
+                });
+                Own::Group(variables, all.collect())
             }
-            Self::Project { variables, .. } | Self::Group { variables, .. } => {
-                variables.hash(state);
-            }
-            Self::Slice { start, length, .. } => (start, length).hash(state),
-            _ => {}
-        }
+            _ => Own::Parts(0),
+        };
+        (discriminant(self), own)
     }
 }
 
@@ -340,9 +249,11 @@ impl<'a> NodePart<'a> {
         let (mut left, mut right) = (vec![self], vec![other]);
         while let (Some(a), Some(b)) = (left.pop(), right.pop()) {
             let (same, alike) = match (a, b) {
-                (NodePart::Pattern(a), NodePart::Pattern(b)) => (std::ptr::eq(a, b), a.is_like(b)),
+                (NodePart::Pattern(a), NodePart::Pattern(b)) => {
+                    (std::ptr::eq(a, b), a.own() == b.own())
+                }
                 (NodePart::Expression(a), NodePart::Expression(b)) => {
-                    (std::ptr::eq(a, b), a.is_like(b))
+                    (std::ptr::eq(a, b), a.own() == b.own())
                 }
                 _ => (false, false),
             };
@@ -365,8 +276,8 @@ impl<'a> NodePart<'a> {
         let mut open = vec![self];
         while let Some(part) = open.pop() {
             match part {
-                NodePart::Pattern(p) => p.hash_itself(state),
-                NodePart::Expression(e) => e.hash_itself(state),
+                NodePart::Pattern(p) => p.own().hash(state),
+                NodePart::Expression(e) => e.own().hash(state),
             }
             part.inside(&mut open);
         }
@@ -454,7 +365,7 @@ impl TermPattern {
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
         if self.is_leaf() {
-            return self.is_like(other);
+            return self.own() == other.own();
         }
         NodePart::Expression(self).is(NodePart::Expression(other))
     }

@@ -393,9 +393,3 @@ pub enum GraphTarget {
     /// All graphs.
     AllGraphs,
 }
-
-impl From<NamedNode> for GraphTarget {
-    fn from(n: NamedNode) -> Self {
-        Self::NamedNode(n)
-    }
-}

@@ -1,5 +1,7 @@
 //! Conversions between terms, patterns of terms, and enums that have them as variants.
 
+use super::expression::Expression;
+use super::pattern::GraphTarget;
 use super::term::{
     BlankNode, GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, GroundTerm,
     GroundTermPattern, GroundTriple, GroundTriplePattern, Literal, NamedNode, NamedNodePattern,
@@ -26,15 +28,28 @@ variants! {
     TermPattern { NamedNode(NamedNode), BlankNode(BlankNode), Literal(Literal), Triple(TriplePattern), Variable(Variable) }
     GroundTermPattern { NamedNode(NamedNode), Literal(Literal), Variable(Variable), Triple(GroundTriplePattern) }
     GraphNamePattern { NamedNode(NamedNode), Variable(Variable) }
+    GraphTarget { NamedNode(NamedNode) }
+    Expression { NamedNode(NamedNode), Literal(Literal), Variable(Variable) }
 }
 
-impl From<NamedNodePattern> for TermPattern {
-    fn from(p: NamedNodePattern) -> Self {
-        match p {
-            NamedNodePattern::NamedNode(n) => n.into(),
-            NamedNodePattern::Variable(v) => v.into(),
+/// Implements `From` for an enum whose variants another one has, too.
+macro_rules! wider {
+    ($($from:ident { $($variant:ident),* } in $to:ident)*) => {$(
+        impl From<$from> for $to {
+            fn from(part: $from) -> Self {
+                match part {
+                    $($from::$variant(part) => Self::$variant(part),)*
+                }
+            }
         }
-    }
+    )*};
+}
+
+wider! {
+    NamedNodePattern { NamedNode, Variable } in TermPattern
+    NamedNodePattern { NamedNode, Variable } in GraphNamePattern
+    NamedNodePattern { NamedNode, Variable } in Expression
+    NamedOrBlankNode { NamedNode, BlankNode } in Term
 }
 
 impl From<GraphName> for GraphNamePattern {
@@ -42,15 +57,6 @@ impl From<GraphName> for GraphNamePattern {
         match g {
             GraphName::NamedNode(n) => n.into(),
             GraphName::DefaultGraph => Self::DefaultGraph,
-        }
-    }
-}
-
-impl From<NamedOrBlankNode> for Term {
-    fn from(n: NamedOrBlankNode) -> Self {
-        match n {
-            NamedOrBlankNode::NamedNode(n) => n.into(),
-            NamedOrBlankNode::BlankNode(b) => b.into(),
         }
     }
 }

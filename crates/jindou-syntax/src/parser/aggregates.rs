@@ -49,13 +49,9 @@ impl Parser<'_, '_> {
         if let Some(why) = self.no_aggregate {
             self.misplaced_aggregate(name, word, why);
         }
-        let before = (
-            self.no_aggregate.replace("inside another aggregate"),
-            std::mem::replace(&mut self.noting, false),
-        );
-        let read = self.aggregate_arguments(word);
-        (self.no_aggregate, self.noting) = before;
-        let (aggregate, depth) = read?;
+        let (aggregate, depth) = self.under(Some("inside another aggregate"), false, |p| {
+            p.aggregate_arguments(word)
+        })?;
         let Some(frame) = self.frames.last_mut() else {
             return Err(RuleHalt::Fault);
         };

@@ -48,17 +48,14 @@ impl Parser<'_, '_> {
             return self.deep(Expression::FunctionCall(function, list), depth + 1);
         }
         match word {
-            K::Exists => {
+            K::Exists | K::Not => {
                 self.bump()?;
-                let p = self.exists()?;
-                self.deep(Expression::Exists(Arc::new(p.it)), p.depth + 1)
-            }
-            K::Not => {
-                self.bump()?;
-                self.expect_word(K::Exists, FaultPlace::NotExists)?;
-                let p = self.exists()?;
+                if word == K::Not {
+                    self.expect_word(K::Exists, FaultPlace::NotExists)?;
+                }
+                let p = self.in_own_scope(|p| p.group(FaultPlace::Group))?;
                 let e = self.deep(Expression::Exists(Arc::new(p.it)), p.depth + 1)?;
-                self.not(e)
+                if word == K::Not { self.not(e) } else { Ok(e) }
             }
             K::Bound => {
                 self.bump()?;
@@ -69,11 +66,9 @@ impl Parser<'_, '_> {
                 self.deep(Expression::Bound(v), 1)
             }
             K::Coalesce => {
-                let noting = std::mem::replace(&mut self.noting, false);
                 self.bump()?;
-                let read = self.expression_list(word);
-                self.noting = noting;
-                let (list, depth) = read?;
+                let (list, depth) =
+                    self.under(self.no_aggregate, false, |p| p.expression_list(word))?;
                 self.deep(Expression::Coalesce(list), depth + 1)
             }
             K::If => {

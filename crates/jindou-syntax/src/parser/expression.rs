@@ -1,6 +1,7 @@
 //! Expressions, by precedence climbing. Brackets need three stack frames per level, chains of operators none.
 
-use super::intern::{Suffix, Word};
+use super::fault::comparison;
+use super::intern::Suffix;
 use super::{Deep, Parse, Parser};
 use crate::advice::FaultPlace;
 use crate::algebra::{Expression, Function};
@@ -27,13 +28,7 @@ fn level(kind: TokenKind) -> Option<Level> {
     Some(match kind {
         TokenKind::Or => Level::Or,
         TokenKind::And => Level::And,
-        TokenKind::Equal
-        | TokenKind::NotEqual
-        | TokenKind::Less
-        | TokenKind::LessOrEqual
-        | TokenKind::Greater
-        | TokenKind::GreaterOrEqual
-        | TokenKind::Word(K::In | K::Not) => Level::Comparison,
+        kind if comparison(kind) => Level::Comparison,
         TokenKind::Plus | TokenKind::Minus => Level::Sum,
         TokenKind::Star | TokenKind::Slash => Level::Product,
         _ => return None,
@@ -157,7 +152,7 @@ impl Parser<'_, '_> {
                 }
             }
         };
-        if level(self.kind()) == Some(Level::Comparison) {
+        if comparison(self.kind()) {
             return Err(self.unexpected(FaultPlace::AfterComparison));
         }
         Ok(compared)
@@ -195,7 +190,7 @@ impl Parser<'_, '_> {
     fn primary(&mut self) -> Parse<Expr> {
         match self.kind() {
             TokenKind::OpenParen => self.bracketed(),
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
+            kind if kind.is_iri() => {
                 let name = self.token;
                 let iri = self.iri()?;
                 if self.is(TokenKind::OpenParen) {
@@ -211,26 +206,12 @@ impl Parser<'_, '_> {
                 let v = self.variable_of(id);
                 self.deep(v.into(), 1)
             }
-            TokenKind::String => {
-                let literal = self.any_literal()?;
-                self.deep(literal.into(), 1)
-            }
-            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
-                let literal = self.any_literal()?;
-                self.deep(literal.into(), 1)
-            }
-            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
+            _ if self.starts_literal() => {
                 let literal = self.any_literal()?;
                 self.deep(literal.into(), 1)
             }
             TokenKind::OpenTriple => self.triple_expression(),
-            TokenKind::Word(word) => match word {
-                K::True | K::False => {
-                    let literal = self.any_literal()?;
-                    self.deep(literal.into(), 1)
-                }
-                _ => self.built_in(word),
-            },
+            TokenKind::Word(word) => self.built_in(word),
             _ => Err(self.unexpected(FaultPlace::Operand)),
         }
     }
@@ -295,21 +276,14 @@ impl Parser<'_, '_> {
     fn triple_expression(&mut self) -> Parse<Expr> {
         self.enter_triple()?;
         self.bump()?;
-        let subject = match self.kind() {
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace | TokenKind::Variable => {
-                self.triple_value()?
-            }
-            _ => return Err(self.unexpected(FaultPlace::TripleSubject)),
-        };
-        let predicate = match self.kind() {
-            TokenKind::A => {
-                self.bump()?;
-                Expression::from(self.word(Word::Type))
-            }
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace | TokenKind::Variable => {
-                self.triple_value()?.it
-            }
-            _ => return Err(self.unexpected(FaultPlace::VerbOfTemplate)),
+        if !self.is_iri() && !self.is(TokenKind::Variable) {
+            return Err(self.unexpected(FaultPlace::TripleSubject));
+        }
+        let subject = self.triple_value()?;
+        let predicate = if self.is(TokenKind::Variable) {
+            self.triple_value()?.it
+        } else {
+            self.iri_or_a(FaultPlace::VerbOfTemplate)?.into()
         };
         let object = self.triple_value()?;
         self.close_triple()?;
@@ -321,26 +295,12 @@ impl Parser<'_, '_> {
 
     fn triple_value(&mut self) -> Parse<Expr> {
         match self.kind() {
-            TokenKind::OpenTriple
-            | TokenKind::Iri
-            | TokenKind::Prefixed
-            | TokenKind::Namespace
-            | TokenKind::Variable
-            | TokenKind::String
-            | TokenKind::Integer
-            | TokenKind::Decimal
-            | TokenKind::Double
-            | TokenKind::Word(K::True | K::False) => {}
-            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {}
-            _ => return Err(self.unexpected(FaultPlace::TripleObject)),
+            TokenKind::OpenTriple | TokenKind::Variable => self.primary(),
+            _ if self.starts_literal() => self.primary(),
+            _ => {
+                let iri = self.expect_iri(FaultPlace::TripleObject)?;
+                self.deep(iri.into(), 1)
+            }
         }
-        if matches!(
-            self.kind(),
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
-        ) {
-            let iri = self.iri()?;
-            return self.deep(iri.into(), 1);
-        }
-        self.primary()
     }
 }

@@ -97,9 +97,7 @@ impl<'t> Parser<'t, '_> {
             TokenKind::Variable => format!("the variable {text}"),
             TokenKind::String => format!("the string {text}"),
             TokenKind::Language => format!("the language tag {text}"),
-            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
-                format!("the number {text}")
-            }
+            kind if kind.is_number() => format!("the number {text}"),
             TokenKind::Word(K::Unknown) => format!("the word {text}"),
             TokenKind::A => "the word a".into(),
             TokenKind::Word(_) => text,

@@ -90,14 +90,6 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// Parses a group in a scope of its own, for EXISTS.
-    pub(super) fn exists(&mut self) -> Parse<Pattern> {
-        let outer = self.scopes.enter();
-        let p = self.group(FaultPlace::Group)?;
-        self.scopes.forget_all(outer);
-        Ok(p)
-    }
-
     /// Parses a group and returns its filters separately, since OPTIONAL uses them as its condition.
     fn group_with_filter(&mut self, place: FaultPlace) -> Parse<(Pattern, Option<Expr>)> {
         self.enter()?;
@@ -168,33 +160,36 @@ impl Parser<'_, '_> {
             true => None,
             false => Some(self.joined(filters, Expression::And)?),
         };
-        let p = self.joined_run(run)?;
+        let p = self.so_far(&mut run)?;
         Ok((p, filter))
-    }
-
-    fn joined_run(&mut self, run: PatternRun) -> Parse<Pattern> {
-        let p = join_all(run.parts);
-        self.deep(p.it, p.depth)
     }
 
     fn flush(&mut self, block: &mut Vec<TriplePart>, run: &mut PatternRun) -> Parse<()> {
         if !block.is_empty() {
-            let p = self.block_of(std::mem::take(block))?;
-            run.push(p);
+            let parts = joined(std::mem::take(block));
+            let p = join_all(parts.into_iter().map(|it| Deep { it, depth: 2 }).collect());
+            run.push(self.deep(p.it, p.depth)?);
         }
         Ok(())
     }
 
-    fn block_of(&mut self, parts: Vec<TriplePart>) -> Parse<Pattern> {
-        let parts = joined(parts);
-        let p = join_all(parts.into_iter().map(|it| Deep { it, depth: 2 }).collect());
+    /// Takes the run as one joined pattern, as the input of an operator such as OPTIONAL.
+    fn so_far(&mut self, run: &mut PatternRun) -> Parse<Pattern> {
+        let p = join_all(std::mem::take(&mut run.parts));
         self.deep(p.it, p.depth)
     }
 
-    /// Takes the run as one joined pattern, as the input of an operator such as OPTIONAL.
-    fn so_far(&mut self, run: &mut PatternRun) -> Parse<Pattern> {
-        let parts = std::mem::take(&mut run.parts);
-        self.joined_run(PatternRun { parts })
+    /// Makes the run and a pattern after it the inputs of an operator.
+    fn behind_run(
+        &mut self,
+        run: &mut PatternRun,
+        right: Pattern,
+        to: fn(Arc<GraphPattern>, Arc<GraphPattern>) -> GraphPattern,
+    ) -> Parse<()> {
+        let left = self.so_far(run)?;
+        let depth = left.depth.max(right.depth) + 1;
+        run.parts = vec![self.deep(to(Arc::new(left.it), Arc::new(right.it)), depth)?];
+        Ok(())
     }
 
     /// Parses an element of a group other than triples.
@@ -233,10 +228,10 @@ impl Parser<'_, '_> {
                 let outer = self.scopes.enter();
                 let right = self.group(FaultPlace::Group)?;
                 self.scopes.forget(outer);
-                let left = self.so_far(run)?;
-                let depth = left.depth.max(right.depth) + 1;
-                let (left, right) = (Arc::new(left.it), Arc::new(right.it));
-                run.parts = vec![self.deep(GraphPattern::Minus { left, right }, depth)?];
+                self.behind_run(run, right, |left, right| GraphPattern::Minus {
+                    left,
+                    right,
+                })?;
             }
             K::Lateral => {
                 let at = self.bump()?;
@@ -246,10 +241,10 @@ impl Parser<'_, '_> {
                     self.redefined_in_lateral(at, v);
                 }
                 self.scopes.merge(outer);
-                let left = self.so_far(run)?;
-                let depth = left.depth.max(right.depth) + 1;
-                let (left, right) = (Arc::new(left.it), Arc::new(right.it));
-                run.parts = vec![self.deep(GraphPattern::Lateral { left, right }, depth)?];
+                self.behind_run(run, right, |left, right| GraphPattern::Lateral {
+                    left,
+                    right,
+                })?;
             }
             K::Graph => {
                 self.bump()?;
@@ -322,15 +317,11 @@ impl Parser<'_, '_> {
         self.expect(TokenKind::OpenParen, FaultPlace::BindOpen)?;
         let e = self.expression()?;
         self.expect_word(K::As, FaultPlace::As)?;
-        let (id, token) = self.variable(FaultPlace::AsVariable)?;
-        self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
-        self.leave();
+        let (id, token) = self.as_variable()?;
         if self.scopes.contains(id) {
             self.redefined(token, "BIND");
         }
-        self.scopes.see(id);
-        self.scopes.define(id);
-        let variable = self.variable_of(id);
+        let variable = self.defined(id);
         let inner = self.so_far(run)?;
         let extended = self.extend(inner, variable, e)?;
         run.parts = vec![extended];
@@ -365,7 +356,7 @@ impl Parser<'_, '_> {
     pub(super) fn constraint(&mut self, place: FaultPlace) -> Parse<Expr> {
         match self.kind() {
             TokenKind::OpenParen => self.bracketed(),
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
+            kind if kind.is_iri() => {
                 let name = self.token;
                 let iri = self.iri()?;
                 if !self.is(TokenKind::OpenParen) {

@@ -1,5 +1,6 @@
 //! IRIs and prefixed names.
 
+use super::intern::Word;
 use super::{Parse, Parser};
 use crate::advice::FaultPlace;
 use crate::algebra::{BaseIri, NamedNode};
@@ -98,10 +99,7 @@ impl<'t> Parser<'t, '_> {
     }
 
     pub(super) fn is_iri(&self) -> bool {
-        matches!(
-            self.kind(),
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
-        )
+        self.kind().is_iri()
     }
 
     pub(super) fn expect_iri(&mut self, place: FaultPlace) -> Parse<NamedNode> {
@@ -110,6 +108,14 @@ impl<'t> Parser<'t, '_> {
         } else {
             Err(self.unexpected(place))
         }
+    }
+
+    /// Parses an IRI or `a`.
+    pub(super) fn iri_or_a(&mut self, place: FaultPlace) -> Parse<NamedNode> {
+        if self.eat(TokenKind::A)? {
+            return Ok(self.word(Word::Type));
+        }
+        self.expect_iri(place)
     }
 
     /// The IRI of a token in angle brackets, resolved against the base.

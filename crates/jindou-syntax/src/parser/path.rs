@@ -1,6 +1,5 @@
 //! Property paths.
 
-use super::intern::Word;
 use super::{Parse, Parser};
 use crate::advice::FaultPlace;
 use crate::algebra::NamedNode;
@@ -11,27 +10,28 @@ use std::sync::Arc;
 
 impl Parser<'_, '_> {
     pub(super) fn path(&mut self) -> Parse<Path> {
-        let first = self.path_sequence()?;
-        if !self.is(TokenKind::Pipe) {
-            return Ok(first);
-        }
-        let mut parts = vec![first];
-        while self.eat(TokenKind::Pipe)? {
-            parts.push(self.path_sequence()?);
-        }
-        Ok(joined(parts, Path::Alternative))
+        let sequence =
+            |p: &mut Self| p.joined_paths(TokenKind::Slash, Self::path_step, Path::Sequence);
+        self.joined_paths(TokenKind::Pipe, sequence, Path::Alternative)
     }
 
-    fn path_sequence(&mut self) -> Parse<Path> {
-        let first = self.path_step()?;
-        if !self.is(TokenKind::Slash) {
+    /// Parses paths with an operator between them.
+    fn joined_paths(
+        &mut self,
+        operator: TokenKind,
+        read: impl Fn(&mut Self) -> Parse<Path>,
+        to: fn(Arc<Path>, Arc<Path>) -> Path,
+    ) -> Parse<Path> {
+        let first = read(self)?;
+        if !self.is(operator) {
             return Ok(first);
         }
         let mut parts = vec![first];
-        while self.eat(TokenKind::Slash)? {
-            parts.push(self.path_step()?);
+        while self.eat(operator)? {
+            parts.push(read(self)?);
         }
-        Ok(joined(parts, Path::Sequence))
+        Ok(balance(parts, |a, b| to(Arc::new(a), Arc::new(b)))
+            .unwrap_or_else(|| Path::NegatedPropertySet(Arc::new([]))))
     }
 
     fn path_step(&mut self) -> Parse<Path> {
@@ -67,11 +67,6 @@ impl Parser<'_, '_> {
 
     fn path_primary(&mut self) -> Parse<Path> {
         match self.kind() {
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => Ok(self.iri()?.into()),
-            TokenKind::A => {
-                self.bump()?;
-                Ok(self.word(Word::Type).into())
-            }
             TokenKind::OpenParen => {
                 self.enter()?;
                 self.bump()?;
@@ -84,35 +79,27 @@ impl Parser<'_, '_> {
                 self.bump()?;
                 self.negated()
             }
-            _ => Err(self.unexpected(FaultPlace::PathStep)),
+            _ => Ok(self.iri_or_a(FaultPlace::PathStep)?.into()),
         }
     }
 
     /// Parses the set of properties after `!`.
     fn negated(&mut self) -> Parse<Path> {
         let (mut direct, mut inverse) = (vec![], vec![]);
-        if self.eat(TokenKind::OpenParen)? {
-            loop {
-                let (is_inverse, iri) = self.negated_one()?;
-                if is_inverse {
-                    &mut inverse
-                } else {
-                    &mut direct
-                }
-                .push(iri);
-                if !self.eat(TokenKind::Pipe)? {
-                    break;
-                }
-            }
-            self.close(TokenKind::CloseParen, FaultPlace::NegatedClose)?;
-        } else {
-            let (is_inverse, iri) = self.negated_one()?;
-            if is_inverse {
+        let bracketed = self.eat(TokenKind::OpenParen)?;
+        loop {
+            let to = if self.eat(TokenKind::Caret)? {
                 &mut inverse
             } else {
                 &mut direct
+            };
+            to.push(self.iri_or_a(FaultPlace::NegatedStep)?);
+            if !bracketed || !self.eat(TokenKind::Pipe)? {
+                break;
             }
-            .push(iri);
+        }
+        if bracketed {
+            self.close(TokenKind::CloseParen, FaultPlace::NegatedClose)?;
         }
         let set = |list: Vec<NamedNode>| Path::NegatedPropertySet(list.into());
         let backwards = |list| Path::Reverse(Arc::new(set(list)));
@@ -124,21 +111,4 @@ impl Parser<'_, '_> {
             }
         })
     }
-
-    fn negated_one(&mut self) -> Parse<(bool, NamedNode)> {
-        let inverse = self.eat(TokenKind::Caret)?;
-        let iri = match self.kind() {
-            TokenKind::A => {
-                self.bump()?;
-                self.word(Word::Type)
-            }
-            _ => self.expect_iri(FaultPlace::NegatedStep)?,
-        };
-        Ok((inverse, iri))
-    }
-}
-
-fn joined(parts: Vec<Path>, to: fn(Arc<Path>, Arc<Path>) -> Path) -> Path {
-    balance(parts, |a, b| to(Arc::new(a), Arc::new(b)))
-        .unwrap_or_else(|| Path::NegatedPropertySet(Arc::new([])))
 }

@@ -1,7 +1,7 @@
 //! Queries: the prologue and the four forms.
 
 use super::group::{self, Pattern};
-use super::select::{Duplicates, Items, SelectItem, Selection};
+use super::select::{Items, SelectItem, Selection};
 use super::triples::{Mode, TriplePart};
 use super::{Deep, Parse, Parser, RuleHalt};
 use crate::advice::{FaultPlace, nearest};
@@ -9,7 +9,7 @@ use crate::algebra::Query;
 use crate::algebra::{GraphPattern, QueryDataset};
 use crate::algebra::{GroundTerm, NamedNode, TriplePattern, Variable};
 use crate::keyword::Keyword as K;
-use crate::lexer::TokenKind;
+use crate::lexer::{Token, TokenKind};
 use jindou_model::diagnostic::DiagnosticKind as D;
 use std::sync::Arc;
 
@@ -127,14 +127,11 @@ impl Parser<'_, '_> {
                 self.frames.truncate(1);
                 (self.nesting, self.triples) = (0, 0);
                 (self.no_aggregate, self.noting) = (Some("here"), false);
-                Selection {
-                    duplicates: Duplicates::Keep,
-                    items: Items::Everything,
-                }
+                Selection::of(Items::Everything)
             }
             other => other?,
         };
-        let dataset = self.dataset()?;
+        let dataset = self.graphs_behind(K::From)?;
         self.eat_word(K::Where)?;
         let p = self.whole_group()?;
         let (p, _) = self.solution(selection, p)?;
@@ -154,16 +151,13 @@ impl Parser<'_, '_> {
     }
 
     fn everything(&mut self, p: Pattern) -> Parse<Arc<GraphPattern>> {
-        let selection = Selection {
-            duplicates: Duplicates::Keep,
-            items: Items::Everything,
-        };
-        Ok(Arc::new(self.solution(selection, p)?.0.it))
+        let everything = Selection::of(Items::Everything);
+        Ok(Arc::new(self.solution(everything, p)?.0.it))
     }
 
     fn ask(&mut self) -> Parse<Query> {
         self.bump()?;
-        let dataset = self.dataset()?;
+        let dataset = self.graphs_behind(K::From)?;
         self.eat_word(K::Where)?;
         let p = self.whole_group()?;
         Ok(Query::Ask {
@@ -178,7 +172,7 @@ impl Parser<'_, '_> {
         if self.is(TokenKind::OpenBrace) {
             let template = self.in_own_scope(|p| p.template(TokenKind::CloseBrace))?;
             self.labels.clear();
-            let dataset = self.dataset()?;
+            let dataset = self.graphs_behind(K::From)?;
             self.eat_word(K::Where)?;
             let p = self.whole_group()?;
             return Ok(Query::Construct {
@@ -188,7 +182,7 @@ impl Parser<'_, '_> {
                 base_iri: self.base.clone(),
             });
         }
-        let dataset = self.dataset()?;
+        let dataset = self.graphs_behind(K::From)?;
         self.expect_word(K::Where, FaultPlace::ConstructWhere)?;
         if !self.is(TokenKind::OpenBrace) {
             return Err(self.unexpected(FaultPlace::ConstructWhere));
@@ -219,26 +213,36 @@ impl Parser<'_, '_> {
     fn template(&mut self, close: TokenKind) -> Parse<Vec<TriplePattern>> {
         self.enter()?;
         self.bump()?;
-        let mut parts = vec![];
-        self.template_triples(&mut parts)?;
+        let mut triples = vec![];
+        self.template_triples(|_, t| triples.push(t))?;
         if let Some(halt) = self.clause_in_template() {
             return Err(halt);
         }
         self.close(close, FaultPlace::Template)?;
         self.leave();
-        Ok(only_triples(parts))
+        Ok(triples)
     }
 
     /// Parses triples separated by dots, up to the first token that cannot begin one. A dot after the last one is
-    /// optional.
-    pub(super) fn template_triples(&mut self, parts: &mut Vec<TriplePart>) -> Parse<()> {
+    /// optional. `each` gets each triple, and the first token of those of its subject.
+    pub(super) fn template_triples(
+        &mut self,
+        mut each: impl FnMut(Token, TriplePattern),
+    ) -> Parse<()> {
         let before = self.state();
+        let mut parts = vec![];
         while self.starts_subject() {
-            let read = self.same_subject(Mode::Template, parts);
+            let at = self.token;
+            let read = self.same_subject(Mode::Template, &mut parts);
             let read = match read {
                 Ok(()) if self.starts_subject() => Err(self.missing_dot()),
                 other => other,
             };
+            for part in parts.drain(..) {
+                if let TriplePart::Triple(t) = part {
+                    each(at, t);
+                }
+            }
             match read {
                 Ok(()) => {
                     if !self.eat(TokenKind::Dot)? {
@@ -271,22 +275,19 @@ impl Parser<'_, '_> {
                 _ => break,
             }
         }
-        let dataset = self.dataset()?;
+        let dataset = self.graphs_behind(K::From)?;
         let there = self.eat_word(K::Where)? || self.is(TokenKind::OpenBrace);
         let p = if there {
             self.whole_group()?
         } else {
             group::unit()
         };
-        let selection = Selection {
-            duplicates: Duplicates::Keep,
-            items: if star {
-                Items::Everything
-            } else {
-                Items::List(items)
-            },
+        let items = if star {
+            Items::Everything
+        } else {
+            Items::List(items)
         };
-        let (p, _) = self.solution(selection, p)?;
+        let (p, _) = self.solution(Selection::of(items), p)?;
         Ok(Query::Describe {
             dataset,
             pattern: Arc::new(self.described(p.it, iris)),
@@ -377,11 +378,6 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Parses FROM and FROM NAMED.
-    fn dataset(&mut self) -> Parse<Option<QueryDataset>> {
-        self.graphs_behind(K::From)
-    }
-
     /// Parses clauses of FROM or USING (`word`), as often as they occur. `None` if there are none.
     pub(super) fn graphs_behind(&mut self, word: K) -> Parse<Option<QueryDataset>> {
         let (mut default, mut named) = (vec![], vec![]);
@@ -391,14 +387,7 @@ impl Parser<'_, '_> {
             } else {
                 &mut default
             };
-            if !matches!(
-                self.token.kind,
-                TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
-            ) {
-                return Err(self.unexpected(FaultPlace::DatasetGraph));
-            }
-            let iri = self.iri()?;
-            to.push(iri);
+            to.push(self.expect_iri(FaultPlace::DatasetGraph)?);
         }
         Ok(
             (!default.is_empty() || !named.is_empty()).then_some(QueryDataset {
@@ -407,14 +396,4 @@ impl Parser<'_, '_> {
             }),
         )
     }
-}
-
-pub(super) fn only_triples(parts: Vec<TriplePart>) -> Vec<TriplePattern> {
-    parts
-        .into_iter()
-        .filter_map(|p| match p {
-            TriplePart::Triple(t) => Some(t),
-            TriplePart::Path(..) => None,
-        })
-        .collect()
 }

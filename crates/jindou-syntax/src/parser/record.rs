@@ -3,7 +3,7 @@
 use super::Parser;
 use super::expression::Expr;
 use super::triples::TriplePart;
-use crate::algebra::{PropertyPathExpression, TermPattern, TriplePattern};
+use crate::algebra::TermPattern;
 use crate::recorded::{PatternPlace, Recorded};
 
 /// Largest number of recorded positions of each kind, which is more than queries written by hand have.
@@ -72,32 +72,18 @@ impl Parser<'_, '_> {
         if recorder.found.patterns.len() >= MOST {
             return;
         }
-        let pattern = match part {
-            TriplePart::Triple(TriplePattern {
-                subject,
-                predicate,
-                object,
-            }) => PatternPlace {
-                subject: subject.clone(),
-                predicate: Some(predicate.clone()),
-                path: None,
-                object: object.clone(),
-                range: 0..0,
-            },
-            TriplePart::Path(subject, path, object) => PatternPlace {
-                subject: subject.clone(),
-                predicate: None,
-                path: Some(PropertyPathExpression::clone(path)),
-                object: object.clone(),
-                range: 0..0,
-            },
+        let (subject, predicate, path, object) = match part {
+            TriplePart::Triple(t) => (&t.subject, Some(t.predicate.clone()), None, &t.object),
+            TriplePart::Path(subject, path, object) => (subject, None, Some(path.clone()), object),
         };
         let (start, end) = recorder.pattern;
-        let range = self.source.range(start..end);
-        recorder
-            .found
-            .patterns
-            .push(PatternPlace { range, ..pattern });
+        recorder.found.patterns.push(PatternPlace {
+            subject: subject.clone(),
+            predicate,
+            path,
+            object: object.clone(),
+            range: self.source.range(start..end),
+        });
     }
 
     /// Records a FILTER that begins at `start` and ends at the current position.

@@ -1,5 +1,6 @@
 //! Finding the position from which to continue after an error.
 
+use super::fault::begins_update;
 use super::{Parse, Parser, RuleHalt};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
@@ -117,25 +118,9 @@ impl Parser<'_, '_> {
     pub(super) fn recover_in_prologue(&mut self) -> Parse<()> {
         loop {
             match self.kind() {
-                TokenKind::Word(
-                    K::Base
-                    | K::Prefix
-                    | K::Version
-                    | K::Select
-                    | K::Ask
-                    | K::Construct
-                    | K::Describe
-                    | K::Insert
-                    | K::Delete
-                    | K::Load
-                    | K::Clear
-                    | K::Create
-                    | K::Drop
-                    | K::Copy
-                    | K::Move
-                    | K::Add
-                    | K::With,
-                ) => return Ok(()),
+                TokenKind::Word(K::Base | K::Prefix | K::Version) => return Ok(()),
+                TokenKind::Word(K::Select | K::Ask | K::Construct | K::Describe) => return Ok(()),
+                TokenKind::Word(word) if begins_update(word) => return Ok(()),
                 TokenKind::End | TokenKind::OpenBrace => return Err(RuleHalt::Stop),
                 _ => self.bump()?,
             };

@@ -30,11 +30,7 @@ impl Scopes {
 
     /// Opens a scope.
     pub(crate) fn enter(&mut self) -> OuterScope {
-        let outer = OuterScope {
-            mark: self.mark,
-            inner: self.log.len(),
-            defined: self.defined.len(),
-        };
+        let outer = self.here();
         self.mark = self.log.len();
         outer
     }

@@ -27,6 +27,16 @@ pub(super) struct Selection {
     pub items: Items,
 }
 
+impl Selection {
+    /// A selection that keeps duplicates.
+    pub(super) fn of(items: Items) -> Self {
+        Self {
+            duplicates: Duplicates::Keep,
+            items,
+        }
+    }
+}
+
 pub(super) enum Items {
     /// `SELECT *`, with the token of the `*`.
     Star(Token),
@@ -119,23 +129,37 @@ impl Parser<'_, '_> {
         self.enter()?;
         self.bump()?;
         let from = self.noted.len();
-        let before = (
-            self.no_aggregate.take(),
-            std::mem::replace(&mut self.noting, true),
-        );
-        let read = self.expression();
-        (self.no_aggregate, self.noting) = before;
-        let e = read?;
+        let e = self.under(None, true, Self::expression)?;
         self.expect_word(K::As, FaultPlace::As)?;
-        let (id, at) = self.variable(FaultPlace::AsVariable)?;
-        self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
-        self.leave();
+        let (id, at) = self.as_variable()?;
         Ok(SelectItem {
             id,
             at,
             expression: Some(e),
             noted: from..self.noted.len(),
         })
+    }
+
+    /// Parses something with other values of `no_aggregate` and `noting`.
+    pub(super) fn under<T>(
+        &mut self,
+        no_aggregate: Option<&'static str>,
+        noting: bool,
+        read: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        let before = (self.no_aggregate, self.noting);
+        (self.no_aggregate, self.noting) = (no_aggregate, noting);
+        let read = read(self);
+        (self.no_aggregate, self.noting) = before;
+        read
+    }
+
+    /// Parses the variable after AS, and the bracket after it.
+    pub(super) fn as_variable(&mut self) -> Parse<(u32, Token)> {
+        let variable = self.variable(FaultPlace::AsVariable)?;
+        self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
+        self.leave();
+        Ok(variable)
     }
 
     /// Parses a SELECT inside a group.
@@ -202,20 +226,13 @@ impl Parser<'_, '_> {
             match word {
                 K::Group => {
                     self.expect_word(K::By, FaultPlace::By(K::Group))?;
-                    all.group = Some(self.group_by()?);
+                    all.group =
+                        Some(self.under(Some("in GROUP BY"), self.noting, Self::group_by)?);
                 }
-                K::Having => {
-                    let before = self.no_aggregate.take();
-                    let having = self.having();
-                    self.no_aggregate = before;
-                    all.having = Some(having?);
-                }
+                K::Having => all.having = Some(self.under(None, self.noting, Self::having)?),
                 K::Order => {
                     self.expect_word(K::By, FaultPlace::By(K::Order))?;
-                    let before = self.no_aggregate.take();
-                    let order = self.order_by();
-                    self.no_aggregate = before;
-                    all.order = Some(order?);
+                    all.order = Some(self.under(None, self.noting, Self::order_by)?);
                 }
                 K::Limit => all.limit = Some(self.whole_number(K::Limit)?),
                 K::Offset => all.offset = Some(self.whole_number(K::Offset)?),
@@ -247,13 +264,6 @@ impl Parser<'_, '_> {
     }
 
     fn group_by(&mut self) -> Parse<SelectGroup> {
-        let before = self.no_aggregate.replace("in GROUP BY");
-        let read = self.group_conditions();
-        self.no_aggregate = before;
-        read
-    }
-
-    fn group_conditions(&mut self) -> Parse<SelectGroup> {
         let mut group = SelectGroup::default();
         let mut grouped = FxHashSet::default();
         loop {
@@ -270,15 +280,11 @@ impl Parser<'_, '_> {
                     self.bump()?;
                     let e = self.expression()?;
                     if self.eat_word(K::As)? {
-                        let (id, at) = self.variable(FaultPlace::AsVariable)?;
-                        self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
-                        self.leave();
+                        let (id, at) = self.as_variable()?;
                         if self.scopes.contains(id) || grouped.contains(&id) {
                             self.redefined(at, "GROUP BY");
                         }
-                        self.scopes.see(id);
-                        self.scopes.define(id);
-                        let v = self.variable_of(id);
+                        let v = self.defined(id);
                         group.variables.push(v.clone());
                         group.ids.push(id);
                         grouped.insert(id);
@@ -289,12 +295,7 @@ impl Parser<'_, '_> {
                     self.leave();
                     e
                 }
-                TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
-                    self.constraint(FaultPlace::GroupCondition)?
-                }
-                TokenKind::Word(word) if super::calls::is_call(word) => {
-                    self.constraint(FaultPlace::GroupCondition)?
-                }
+                _ if self.starts_constraint() => self.constraint(FaultPlace::GroupCondition)?,
                 _ if group.variables.is_empty() => {
                     return Err(self.unexpected(FaultPlace::GroupCondition));
                 }
@@ -327,11 +328,9 @@ impl Parser<'_, '_> {
 
     fn starts_constraint(&self) -> bool {
         match self.kind() {
-            TokenKind::OpenParen | TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
-                true
-            }
+            TokenKind::OpenParen => true,
             TokenKind::Word(word) => super::calls::is_call(word),
-            _ => false,
+            kind => kind.is_iri(),
         }
     }
 
@@ -339,19 +338,17 @@ impl Parser<'_, '_> {
         let mut list = vec![];
         let mut depth = 0;
         loop {
+            let to = match self.kind() {
+                TokenKind::Word(K::Desc) => OrderExpression::Desc,
+                _ => OrderExpression::Asc,
+            };
             let e = match self.kind() {
                 TokenKind::Word(word @ (K::Asc | K::Desc)) => {
                     self.bump()?;
                     if !self.is(TokenKind::OpenParen) {
                         return Err(self.unexpected(FaultPlace::Direction(word)));
                     }
-                    let e = self.bracketed()?;
-                    depth = depth.max(e.depth);
-                    list.push(match word {
-                        K::Asc => OrderExpression::Asc(Arc::new(e.it)),
-                        _ => OrderExpression::Desc(Arc::new(e.it)),
-                    });
-                    continue;
+                    self.bracketed()?
                 }
                 TokenKind::Variable => {
                     let (id, _) = self.variable(FaultPlace::OrderCondition)?;
@@ -363,7 +360,7 @@ impl Parser<'_, '_> {
                 _ => return Ok((list, depth)),
             };
             depth = depth.max(e.depth);
-            list.push(OrderExpression::Asc(Arc::new(e.it)));
+            list.push(to(Arc::new(e.it)));
         }
     }
 

@@ -18,12 +18,7 @@ impl<'t> Parser<'t, '_> {
         let suffix = match self.kind() {
             TokenKind::DoubleCaret => {
                 self.bump()?;
-                match self.kind() {
-                    TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
-                        Suffix::Datatype(self.iri()?)
-                    }
-                    _ => return Err(self.unexpected(FaultPlace::Datatype)),
-                }
+                Suffix::Datatype(self.expect_iri(FaultPlace::Datatype)?)
             }
             TokenKind::Language => {
                 let token = self.bump()?;
@@ -161,11 +156,7 @@ impl<'t> Parser<'t, '_> {
     pub(super) fn is_signed_number(&mut self) -> bool {
         let sign = self.token;
         let next = self.ahead();
-        next.start == sign.end
-            && matches!(
-                next.kind,
-                TokenKind::Integer | TokenKind::Decimal | TokenKind::Double
-            )
+        next.start == sign.end && next.kind.is_number()
     }
 
     pub(super) fn signed_number(&mut self) -> Parse<Literal> {

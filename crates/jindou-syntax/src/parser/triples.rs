@@ -39,25 +39,25 @@ struct ParsedObject {
 
 impl Parser<'_, '_> {
     pub(super) fn starts_subject(&self) -> bool {
-        match self.kind() {
+        matches!(
+            self.kind(),
             TokenKind::Iri
-            | TokenKind::Prefixed
-            | TokenKind::Namespace
-            | TokenKind::Variable
-            | TokenKind::Blank
-            | TokenKind::String
-            | TokenKind::Integer
-            | TokenKind::Decimal
-            | TokenKind::Double
-            | TokenKind::Plus
-            | TokenKind::Minus
-            | TokenKind::OpenParen
-            | TokenKind::OpenBracket
-            | TokenKind::OpenReified
-            | TokenKind::OpenTriple => true,
-            TokenKind::Word(word) => matches!(word, K::True | K::False),
-            _ => false,
-        }
+                | TokenKind::Prefixed
+                | TokenKind::Namespace
+                | TokenKind::Variable
+                | TokenKind::Blank
+                | TokenKind::String
+                | TokenKind::Integer
+                | TokenKind::Decimal
+                | TokenKind::Double
+                | TokenKind::Plus
+                | TokenKind::Minus
+                | TokenKind::OpenParen
+                | TokenKind::OpenBracket
+                | TokenKind::OpenReified
+                | TokenKind::OpenTriple
+                | TokenKind::Word(K::True | K::False)
+        )
     }
 
     fn starts_verb(&self, mode: Mode) -> bool {
@@ -85,31 +85,19 @@ impl Parser<'_, '_> {
                 out.append(&mut triples);
                 Ok(())
             }
-            TokenKind::OpenBracket if self.ahead().kind != TokenKind::CloseBracket => {
-                let subject = self.blank_list(mode, out)?;
-                self.optional_properties(subject, mode, out)
-            }
-            TokenKind::OpenParen if self.ahead().kind != TokenKind::CloseParen => {
-                let subject = self.collection(mode, out)?;
-                self.optional_properties(subject, mode, out)
-            }
-            _ => {
-                let subject = self.term(FaultPlace::Subject)?;
+            kind => {
+                let has_triples = match kind {
+                    TokenKind::OpenBracket => self.ahead().kind != TokenKind::CloseBracket,
+                    TokenKind::OpenParen => self.ahead().kind != TokenKind::CloseParen,
+                    _ => false,
+                };
+                let subject = self.node(mode, out, FaultPlace::Subject)?;
+                if has_triples && !self.starts_verb(mode) {
+                    return Ok(());
+                }
                 self.properties_behind(subject, mode, FaultPlace::Verb, out)
             }
         }
-    }
-
-    fn optional_properties(
-        &mut self,
-        subject: TermPattern,
-        mode: Mode,
-        out: &mut Vec<TriplePart>,
-    ) -> Parse<()> {
-        if self.starts_verb(mode) {
-            self.properties_behind(subject, mode, FaultPlace::Verb, out)?;
-        }
-        Ok(())
     }
 
     /// Parses predicates and objects of a subject. Triples inside objects go to `nested`, the subject's own to
@@ -212,11 +200,7 @@ impl Parser<'_, '_> {
                 self.scopes.see(id);
                 Ok(self.variable_of(id).into())
             }
-            TokenKind::A => {
-                self.bump()?;
-                Ok(self.word(Word::Type).into())
-            }
-            _ => Ok(self.expect_iri(FaultPlace::VerbOfTemplate)?.into()),
+            _ => Ok(self.iri_or_a(FaultPlace::VerbOfTemplate)?.into()),
         }
     }
 
@@ -423,16 +407,9 @@ impl Parser<'_, '_> {
                 self.scopes.see(id);
                 self.variable_of(id).into()
             }
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => self.iri()?.into(),
             TokenKind::Blank => self.labelled()?.into(),
-            TokenKind::String
-            | TokenKind::Integer
-            | TokenKind::Decimal
-            | TokenKind::Double
-            | TokenKind::Word(K::True | K::False) => self.any_literal()?.into(),
-            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
-                self.any_literal()?.into()
-            }
+            kind if kind.is_iri() => self.iri()?.into(),
+            _ if self.starts_literal() => self.any_literal()?.into(),
             TokenKind::OpenTriple => self.triple_term()?,
             TokenKind::OpenBracket if self.ahead().kind == TokenKind::CloseBracket => {
                 self.bump()?;
@@ -446,6 +423,15 @@ impl Parser<'_, '_> {
             }
             _ => return Err(self.unexpected(place)),
         })
+    }
+
+    /// True before a string, a truth value, or a number with or without a sign.
+    pub(super) fn starts_literal(&mut self) -> bool {
+        match self.kind() {
+            TokenKind::String | TokenKind::Word(K::True | K::False) => true,
+            TokenKind::Plus | TokenKind::Minus => self.is_signed_number(),
+            kind => kind.is_number(),
+        }
     }
 
     /// Parses a string, number or truth value, and records its position.

@@ -1,35 +1,18 @@
 //! Updates (SPARQL 1.1 Update).
 
-use super::query::only_triples;
-use super::triples::TriplePart;
 use super::{Parse, Parser, RuleHalt};
-use crate::CopiedFrom;
 use crate::advice::FaultPlace;
 use crate::algebra::GraphUpdateOperation as Op;
 use crate::algebra::{
-    BaseIri, GraphName, GraphNamePattern, GraphPattern, GraphTarget, GroundQuad, GroundQuadPattern,
-    NamedNode, NamedNodePattern, Quad, QuadPattern, QueryDataset, TermPattern, TriplePattern,
-    Variable,
+    GraphName, GraphNamePattern, GraphPattern, GraphTarget, GroundQuad, GroundQuadPattern,
+    NamedNode, Quad, QuadPattern, QueryDataset, TermPattern, TriplePattern, Variable,
 };
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
 use crate::options::MOST_FAULTS;
+use crate::{CopiedFrom, Operation, Update};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// The operations of a request, and the base at its end.
-pub(crate) struct Operations {
-    pub list: Vec<ReadOperation>,
-    pub base: Option<BaseIri>,
-}
-
-/// An operation of a request, with the offset of its first word.
-pub(crate) struct ReadOperation {
-    pub operation: Op,
-    pub at: usize,
-    pub whole_graph: bool,
-    pub copied_from: Option<CopiedFrom>,
-}
 
 /// A quad of a template, with the first token of the triples that it belongs to.
 struct Written {
@@ -39,20 +22,20 @@ struct Written {
 
 impl<'t> Parser<'t, '_> {
     /// Parses a whole request. `None` if errors were recorded or a limit was exceeded.
-    pub(crate) fn update(&mut self) -> Option<Operations> {
-        let mut list = vec![];
-        let read = self.operations(&mut list);
+    pub(crate) fn update(&mut self) -> Option<Update> {
+        let mut operations = vec![];
+        let read = self.operations(&mut operations);
         let settled = self.look_at_limits();
         match (read, settled) {
-            (Ok(()), Ok(())) if self.faults.is_empty() => Some(Operations {
-                list,
+            (Ok(()), Ok(())) if self.faults.is_empty() => Some(Update {
+                operations,
                 base: self.base.clone(),
             }),
             _ => None,
         }
     }
 
-    fn operations(&mut self, list: &mut Vec<ReadOperation>) -> Parse<()> {
+    fn operations(&mut self, list: &mut Vec<Operation>) -> Parse<()> {
         // Labels of blank nodes in INSERT DATA; other INSERT DATA operations must not use them again.
         let mut data: FxHashMap<&'t str, Token> = FxHashMap::default();
         self.no_aggregate = Some("here");
@@ -63,12 +46,13 @@ impl<'t> Parser<'t, '_> {
                 return Ok(());
             }
             let first = self.token;
+            let at = self.source.place(first.start);
             let whole = matches!(first.kind, TokenKind::Word(K::Add | K::Copy | K::Move));
             let from = list.len();
             let read = self.operation(&mut |operation| {
-                list.push(ReadOperation {
+                list.push(Operation {
                     operation,
-                    at: first.start,
+                    at,
                     whole_graph: whole,
                     copied_from: None,
                 });
@@ -237,7 +221,7 @@ impl<'t> Parser<'t, '_> {
             self.expect_word(K::Insert, FaultPlace::Change)?;
             if with.is_none() && self.eat_word(K::Data)? {
                 let quads = self.quads()?;
-                let data = self.each(quads, Self::data_quad)?;
+                let data = self.each(quads, |p, q| p.data_quad(q, "INSERT DATA"))?;
                 return Ok(Op::InsertData { data });
             }
             insert = self.in_own_scope(Self::quads)?;
@@ -330,10 +314,7 @@ impl<'t> Parser<'t, '_> {
 
     fn quads_of_graph(&mut self, out: &mut Vec<Written>) -> Parse<()> {
         self.bump()?;
-        let name = match self.graph_name(FaultPlace::GraphName)? {
-            NamedNodePattern::NamedNode(n) => n.into(),
-            NamedNodePattern::Variable(v) => GraphNamePattern::Variable(v),
-        };
+        let name = GraphNamePattern::from(self.graph_name(FaultPlace::GraphName)?);
         self.enter()?;
         self.expect(TokenKind::OpenBrace, FaultPlace::QuadsOpen)?;
         if self.starts_subject() {
@@ -346,35 +327,15 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn triples_of(&mut self, graph: &GraphNamePattern, out: &mut Vec<Written>) -> Parse<()> {
-        let before = self.state();
-        let mut parts: Vec<TriplePart> = vec![];
-        while self.starts_subject() {
-            let at = self.token;
-            let read = self.same_subject(super::triples::Mode::Template, &mut parts);
-            let read = match read {
-                Ok(()) if self.starts_subject() => Err(self.missing_dot()),
-                other => other,
+        self.template_triples(|at, t| {
+            let quad = QuadPattern {
+                subject: t.subject,
+                predicate: t.predicate,
+                object: t.object,
+                graph_name: graph.clone(),
             };
-            for t in only_triples(std::mem::take(&mut parts)) {
-                let quad = QuadPattern {
-                    subject: t.subject,
-                    predicate: t.predicate,
-                    object: t.object,
-                    graph_name: graph.clone(),
-                };
-                out.push(Written { quad, at });
-            }
-            match read {
-                Ok(()) => {
-                    if !self.eat(TokenKind::Dot)? {
-                        return Ok(());
-                    }
-                }
-                Err(RuleHalt::Fault) => self.recover(&before)?,
-                Err(stop) => return Err(stop),
-            }
-        }
-        Ok(())
+            out.push(Written { quad, at });
+        })
     }
 
     fn each<T>(
@@ -401,7 +362,7 @@ impl<'t> Parser<'t, '_> {
         read
     }
 
-    fn data_quad(&mut self, w: Written) -> Option<Quad> {
+    fn data_quad(&mut self, w: Written, of: &str) -> Option<Quad> {
         let at = w.at;
         let literal = matches!(
             w.quad.subject,
@@ -409,25 +370,18 @@ impl<'t> Parser<'t, '_> {
         );
         let read = Quad::try_from(w.quad).ok();
         if read.is_none() {
-            self.not_data(at, literal, "INSERT DATA");
+            self.not_data(at, literal, of);
         }
         read
     }
 
     fn ground_quad(&mut self, w: Written) -> Option<GroundQuad> {
         let at = w.at;
-        let literal = matches!(
-            w.quad.subject,
-            TermPattern::Literal(_) | TermPattern::Triple(_)
-        );
-        match Quad::try_from(w.quad) {
-            Err(()) => self.not_data(at, literal, "DELETE DATA"),
-            Ok(quad) => match GroundQuad::try_from(quad) {
-                Ok(quad) => return Some(quad),
-                Err(()) => self.blank_in_delete(at),
-            },
+        let read = GroundQuad::try_from(self.data_quad(w, "DELETE DATA")?).ok();
+        if read.is_none() {
+            self.blank_in_delete(at);
         }
-        None
+        read
     }
 }
 

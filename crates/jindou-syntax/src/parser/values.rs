@@ -1,7 +1,6 @@
 //! Inline data: VALUES.
 
 use super::group::Pattern;
-use super::intern::Word;
 use super::{Deep, Parse, Parser};
 use crate::advice::FaultPlace;
 use crate::algebra::GraphPattern;
@@ -15,7 +14,7 @@ impl Parser<'_, '_> {
     pub(super) fn data_block(&mut self) -> Parse<Pattern> {
         let (variables, bindings) = if self.is(TokenKind::Variable) {
             let (id, _) = self.variable(FaultPlace::ValuesVariables)?;
-            let variables = vec![self.valued(id)];
+            let variables = vec![self.defined(id)];
             self.enter()?;
             self.expect(TokenKind::OpenBrace, FaultPlace::ValuesOpen)?;
             let mut bindings = vec![];
@@ -38,7 +37,8 @@ impl Parser<'_, '_> {
         })
     }
 
-    fn valued(&mut self, id: u32) -> Variable {
+    /// Puts a variable that VALUES, BIND or GROUP BY defines into scope.
+    pub(super) fn defined(&mut self, id: u32) -> Variable {
         self.scopes.see(id);
         self.scopes.define(id);
         self.variable_of(id)
@@ -54,7 +54,7 @@ impl Parser<'_, '_> {
             if !ids.insert(id) {
                 self.twice_in_values(token);
             }
-            variables.push(self.valued(id));
+            variables.push(self.defined(id));
         }
         self.close(TokenKind::CloseParen, FaultPlace::ValuesVariables)?;
         self.enter()?;
@@ -85,24 +85,13 @@ impl Parser<'_, '_> {
 
     fn ground_term(&mut self) -> Parse<GroundTerm> {
         Ok(match self.kind() {
-            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => self.iri()?.into(),
-            TokenKind::String
-            | TokenKind::Integer
-            | TokenKind::Decimal
-            | TokenKind::Double
-            | TokenKind::Word(K::True | K::False) => self.any_literal()?.into(),
-            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
-                self.any_literal()?.into()
-            }
+            kind if kind.is_iri() => self.iri()?.into(),
+            _ if self.starts_literal() => self.any_literal()?.into(),
             TokenKind::OpenTriple => {
                 self.enter_triple()?;
                 self.bump()?;
                 let subject = self.expect_iri(FaultPlace::TripleSubjectData)?;
-                let predicate = if self.eat(TokenKind::A)? {
-                    self.word(Word::Type)
-                } else {
-                    self.expect_iri(FaultPlace::TriplePredicateData)?
-                };
+                let predicate = self.iri_or_a(FaultPlace::TriplePredicateData)?;
                 let object = self.ground_term()?;
                 self.close_triple()?;
                 self.leave_triple();

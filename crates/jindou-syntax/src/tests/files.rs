@@ -4,6 +4,12 @@ use jindou_testing::files_below;
 use jindou_testing::seeds::{QUERIES, UPDATES};
 use std::path::{Path, PathBuf};
 
+/// Fails with all texts for which something was wrong.
+pub(super) fn none_is_wrong(wrong: &[String]) {
+    let all = wrong.join("\n----\n");
+    assert!(wrong.is_empty(), "{}:\n{all}", wrong.len());
+}
+
 /// All texts, with their paths; false for queries, true for updates.
 pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
     let mut files = vec![];

@@ -250,12 +250,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
         term: &mut Term,
     ) -> Step<bool> {
         if let Some(protected) = value.get("@protected") {
-            term.protected = protected.bool().ok_or_else(|| {
-                bad(
-                    protected.at(),
-                    "invalid @protected value: expected true or false",
-                )
-            })?;
+            term.protected = protected.boolean("@protected")?;
         }
         if let Some(json) = value.get("@type") {
             term.type_mapping = Some(self.type_mapping(json)?);
@@ -346,9 +341,7 @@ impl<'c, 'j> Definitions<'c, 'j> {
                     }
                 },
                 "@prefix" => {
-                    let Some(prefix) = json.bool() else {
-                        return Err(wrong("invalid @prefix value: expected true or false"));
-                    };
+                    let prefix = json.boolean("@prefix")?;
                     let unfit = name.contains([':', '/'])
                         || prefix && matches!(term.name, Name::Keyword(_));
                     if unfit {

@@ -45,15 +45,13 @@ impl Options {
     };
     /// For the scoped context of a property.
     pub(in crate::jsonld) const PROPERTY: Self = Self {
-        propagate: true,
         overrides: true,
-        validating: false,
+        ..Self::OWN
     };
     /// For the scoped context of a type.
     pub(in crate::jsonld) const TYPE: Self = Self {
         propagate: false,
-        overrides: false,
-        validating: false,
+        ..Self::OWN
     };
 }
 
@@ -313,22 +311,12 @@ impl<'a> Contexts<'a> {
         if let Some(direction) = get("@direction") {
             result.direction = direction_of(direction)?;
         }
-        if let Some(value) = get("@propagate")
-            && value.bool().is_none()
-        {
-            return Err(bad(
-                value.at(),
-                "invalid @propagate value: expected true or false",
-            ));
+        if let Some(value) = get("@propagate") {
+            value.boolean("@propagate")?;
         }
         let protected = match get("@protected") {
             None => false,
-            Some(value) => value.bool().ok_or_else(|| {
-                bad(
-                    value.at(),
-                    "invalid @protected value: expected true or false",
-                )
-            })?,
+            Some(value) => value.boolean("@protected")?,
         };
         let mut definitions = Definitions::new(result, protected, options.overrides);
         if let Some((text, from)) = &imported {

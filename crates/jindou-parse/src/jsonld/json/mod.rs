@@ -12,6 +12,8 @@ pub(super) use canonical::canonical;
 pub(super) use number::Number;
 pub(super) use reader::{JsonReader, Top};
 
+use super::fault::{Step, bad};
+
 /// The kind of a JSON value. The names of members are strings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -145,6 +147,17 @@ impl<'a> Json<'a> {
             Kind::True => Some(true),
             Kind::False => Some(false),
             _ => None,
+        }
+    }
+
+    /// The value of a keyword that is true or false.
+    pub(super) fn boolean(self, keyword: &str) -> Step<bool> {
+        match self.bool() {
+            Some(value) => Ok(value),
+            None => Err(bad(
+                self.at(),
+                format!("invalid {keyword} value: expected true or false"),
+            )),
         }
     }
 

@@ -155,17 +155,8 @@ impl<'a> JsonReader<'a> {
     /// Reads the next item of the array that was entered into `doc`; `false` at its end, after its bracket.
     pub(in crate::jsonld) fn item(&mut self, first: bool, doc: &mut JsonText) -> Step<bool> {
         doc.clear();
-        match self.skip_blanks()? {
-            Some(b']') => {
-                self.at += 1;
-                return Ok(false);
-            }
-            Some(b',') if !first => {
-                self.at += 1;
-                self.skip_blanks()?;
-            }
-            _ if first => {}
-            found => return Err(self.expected(found, "`,` or `]`")),
+        if !self.goes_on_before(b']', first)? {
+            return Ok(false);
         }
         self.value(doc)?;
         self.charge(doc)?;
@@ -291,9 +282,8 @@ impl<'a> JsonReader<'a> {
                 }
                 Some(b'[') => {
                     self.begin(Kind::Array, doc)?;
-                    ended = self.skip_blanks()? == Some(b']');
+                    ended = !self.goes_on_before(b']', true)?;
                     if ended {
-                        self.at += 1;
                         self.close(doc)?;
                     }
                 }
@@ -328,32 +318,31 @@ impl<'a> JsonReader<'a> {
         if is_object {
             return self.name(false, doc);
         }
+        self.goes_on_before(b']', false)
+    }
+
+    /// Skips the comma before an item, which the first one does not have; `false` at the end, after this bracket.
+    fn goes_on_before(&mut self, bracket: u8, first: bool) -> Step<bool> {
         match self.skip_blanks()? {
-            Some(b']') => {
+            Some(b) if b == bracket => {
                 self.at += 1;
                 Ok(false)
             }
+            _ if first => Ok(true),
             Some(b',') => {
                 self.at += 1;
+                self.skip_blanks()?;
                 Ok(true)
             }
-            found => Err(self.expected(found, "`,` or `]`")),
+            found if bracket == b']' => Err(self.expected(found, "`,` or `]`")),
+            found => Err(self.expected(found, "`,` or `}`")),
         }
     }
 
     /// Reads the next name of an object and the colon after it; `false` at the object's end, after its bracket.
     fn name(&mut self, first: bool, doc: &mut JsonText) -> Step<bool> {
-        match self.skip_blanks()? {
-            Some(b'}') => {
-                self.at += 1;
-                return Ok(false);
-            }
-            Some(b',') if !first => {
-                self.at += 1;
-                self.skip_blanks()?;
-            }
-            _ if first => {}
-            found => return Err(self.expected(found, "`,` or `}`")),
+        if !self.goes_on_before(b'}', first)? {
+            return Ok(false);
         }
         match self.peek()? {
             Some(b'"') => self.string(doc)?,

@@ -49,9 +49,10 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 target: slot.target,
                 graph: slot.graph,
                 wrap: slot.wrap,
+                active: slot.active,
                 key: Some(&map_key),
             };
-            self.values(value, &context, Some(property.key), true, &slot)?;
+            self.values(value, &context, &slot)?;
         }
         Ok(())
     }

@@ -102,20 +102,24 @@ struct KeyProperty {
     object: Option<Vec<u8>>,
 }
 
-/// The place of an entry's values: their statement, graph, and key in a map.
+/// The place of an entry's values: their statement, graph, property, and key in a map.
 struct Slot<'s> {
     target: Target<'s>,
     graph: &'s Graph,
     wrap: Wrap,
+    /// The property whose values they are; `None` at the top of a document or graph.
+    active: Option<&'s str>,
+    /// The key if they are in a map by index, type or id.
     key: Option<&'s MapKey<'s>>,
 }
 
 impl<'s> Slot<'s> {
-    fn new(target: Target<'s>, graph: &'s Graph) -> Self {
+    fn new(target: Target<'s>, graph: &'s Graph, active: Option<&'s str>) -> Self {
         Self {
             target,
             graph,
             wrap: Wrap::Never,
+            active,
             key: None,
         }
     }
@@ -205,8 +209,8 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
 
     /// Processes a value at the top of a document or graph.
     pub(super) fn top(&mut self, json: Json<'j>, context: &Rc<Context>, graph: &Graph) -> Step<()> {
-        let slot = Slot::new(Target::Nodes, graph);
-        let visited = self.values(json, context, None, false, &slot);
+        let slot = Slot::new(Target::Nodes, graph, None);
+        let visited = self.values(json, context, &slot);
         self.skip(visited)?;
         self.finish()
     }
@@ -227,9 +231,9 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         let inner = Rc::clone(&opened.context);
         let mut graph = Graph::Default;
         if opened.is_only_graph() {
-            let slot = Slot::new(Target::Nodes, &graph);
+            let slot = Slot::new(Target::Nodes, &graph, None);
             let values = opened.get(Keyword::Graph).unwrap_or(json);
-            let visited = self.values(values, &inner, None, false, &slot);
+            let visited = self.values(values, &inner, &slot);
             self.skip(visited)?;
         } else {
             let id = match opened.get(Keyword::Id) {
@@ -265,25 +269,15 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         }
     }
 
-    /// Processes a value, or each item of an array or set. `active` is the property whose values they are; `from_map`
-    /// is true for values in a map by index, type or id.
-    fn values(
-        &mut self,
-        json: Json<'j>,
-        context: &Rc<Context>,
-        active: Option<&str>,
-        from_map: bool,
-        slot: &Slot<'_>,
-    ) -> Step<()> {
+    /// Processes a value, or each item of an array or set.
+    fn values(&mut self, json: Json<'j>, context: &Rc<Context>, slot: &Slot<'_>) -> Step<()> {
         let mut open: Vec<(Items<'j>, Rc<Context>)> = Vec::new();
         let mut next = Some((json, Rc::clone(context)));
         loop {
             if let Some((json, context)) = next.take() {
                 if json.is_array() {
                     open.push((json.items(), context));
-                } else if let Some((set, context)) =
-                    self.value(json, &context, active, from_map, slot)?
-                {
+                } else if let Some((set, context)) = self.value(json, &context, slot)? {
                     open.push((set.items(), context));
                 }
             }
@@ -302,17 +296,15 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         &mut self,
         json: Json<'j>,
         context: &Rc<Context>,
-        active: Option<&str>,
-        from_map: bool,
         slot: &Slot<'_>,
     ) -> Step<Option<(Json<'j>, Rc<Context>)>> {
         if json.is_object() {
-            return self.object(json, context, active, from_map, slot);
+            return self.object(json, context, slot);
         }
         if json.is_null() {
             return Ok(None);
         }
-        if let Some(active) = active {
+        if let Some(active) = slot.active {
             self.scalar(json, context, active, slot)?;
         }
         Ok(None)
@@ -323,7 +315,6 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         &mut self,
         json: Json<'j>,
         context: &Rc<Context>,
-        active: Option<&str>,
         nested: Nested,
         slot: &Slot<'_>,
     ) -> Step<()> {
@@ -340,7 +331,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
             ));
         }
         self.lists += 1;
-        let visited = self.list_in(json, context, active, nested, slot);
+        let visited = self.list_in(json, context, nested, slot);
         self.lists -= 1;
         visited
     }
@@ -349,23 +340,22 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         &mut self,
         json: Json<'j>,
         context: &Rc<Context>,
-        active: Option<&str>,
         nested: Nested,
         slot: &Slot<'_>,
     ) -> Step<()> {
         // The nodes in a list are emitted even if the statement with the list is omitted.
         if slot.wrap != Wrap::Never {
             let graph = self.wrapped_as(slot)?;
-            let items = Slot::new(Target::Lost, &graph);
-            return self.list_items(json, context, active, nested, &items);
+            let items = Slot::new(Target::Lost, &graph, slot.active);
+            return self.list_items(json, context, nested, &items);
         }
         if slot.is_lost() {
-            let items = Slot::new(Target::Lost, slot.graph);
-            return self.list_items(json, context, active, nested, &items);
+            let items = Slot::new(Target::Lost, slot.graph, slot.active);
+            return self.list_items(json, context, nested, &items);
         }
         let ends = RefCell::default();
-        let items = Slot::new(Target::List(&ends), slot.graph);
-        self.list_items(json, context, active, nested, &items)?;
+        let items = Slot::new(Target::List(&ends), slot.graph, slot.active);
+        self.list_items(json, context, nested, &items)?;
         self.end_list(&ends, slot)
     }
 
@@ -373,41 +363,34 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         &mut self,
         json: Json<'j>,
         context: &Rc<Context>,
-        active: Option<&str>,
         nested: Nested,
         items: &Slot<'_>,
     ) -> Step<()> {
         if nested == Nested::Items {
-            return self.values(json, context, active, false, items);
+            return self.values(json, context, items);
         }
         // A single value is treated as an array of one item.
         match json.is_array() {
             true => json
                 .items()
-                .try_for_each(|item| self.list_item(item, context, active, items)),
-            false => self.list_item(json, context, active, items),
+                .try_for_each(|item| self.list_item(item, context, items)),
+            false => self.list_item(json, context, items),
         }
     }
 
-    fn list_item(
-        &mut self,
-        item: Json<'j>,
-        context: &Rc<Context>,
-        active: Option<&str>,
-        items: &Slot<'_>,
-    ) -> Step<()> {
+    fn list_item(&mut self, item: Json<'j>, context: &Rc<Context>, items: &Slot<'_>) -> Step<()> {
         if item.is_array() {
-            return self.list(item, context, active, Nested::Lists, items);
+            return self.list(item, context, Nested::Lists, items);
         }
-        let Some((set, inner)) = self.value(item, context, active, false, items)? else {
+        let Some((set, inner)) = self.value(item, context, items)? else {
             return Ok(());
         };
-        let term = active.and_then(|active| context.term(active));
+        let term = items.active.and_then(|active| context.term(active));
         let nested = match term.is_some_and(|term| term.container.has(Container::LIST)) {
             true => Nested::Lists,
             false => Nested::Items,
         };
-        self.list(set, &inner, active, nested, items)
+        self.list(set, &inner, nested, items)
     }
 
     /// Ends a list, and links its first cell to its statement.

@@ -35,8 +35,8 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             Name::Keyword(Keyword::Type) => self.types(work, value),
             Name::Keyword(Keyword::Graph) => {
                 let graph = Graph::named(&work.id);
-                let slot = Slot::new(Target::Nodes, &graph);
-                self.values(value, context, None, false, &slot)
+                let slot = Slot::new(Target::Nodes, &graph, None);
+                self.values(value, context, &slot)
             }
             Name::Keyword(Keyword::Included) => {
                 if !value.is_array() {
@@ -48,8 +48,8 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                         ));
                     }
                 }
-                let slot = Slot::new(Target::Nodes, &work.graph);
-                self.values(value, context, None, false, &slot)
+                let slot = Slot::new(Target::Nodes, &work.graph, None);
+                self.values(value, context, &slot)
             }
             Name::Keyword(Keyword::Reverse) => self.reverse(work, context, value),
             Name::Keyword(Keyword::Index) if value.str().is_none() => Err(bad(
@@ -141,7 +141,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 predicate,
             },
         };
-        let mut slot = Slot::new(target, graph);
+        let mut slot = Slot::new(target, graph, Some(key));
         self.property_values(&property, &mut slot)
     }
 
@@ -168,7 +168,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             return self.list_container(property, slot);
         }
         wrap_if_graph(property, slot);
-        self.values(value, property.context, Some(property.key), false, slot)
+        self.values(value, property.context, slot)
     }
 
     /// Processes a value that becomes a JSON literal.
@@ -181,7 +181,8 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             return self.link_literal(true, value, slot);
         }
         let ends = RefCell::default();
-        self.link_literal(true, value, &Slot::new(Target::List(&ends), slot.graph))?;
+        let items = Slot::new(Target::List(&ends), slot.graph, slot.active);
+        self.link_literal(true, value, &items)?;
         self.end_list(&ends, slot)
     }
 
@@ -194,10 +195,10 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         if value.is_object() {
             let opened = self.open(value, context, Some(key), false)?;
             if opened.get(Keyword::List).is_some() {
-                return self.values(value, context, Some(key), false, slot);
+                return self.values(value, context, slot);
             }
             if let Some(values) = opened.get(Keyword::Set) {
-                return self.list(values, &opened.context, Some(key), Nested::Lists, slot);
+                return self.list(values, &opened.context, Nested::Lists, slot);
             }
             let nothing = opened
                 .get(Keyword::Value)
@@ -206,7 +207,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 return Ok(());
             }
         }
-        self.list(value, context, Some(key), Nested::Lists, slot)
+        self.list(value, context, Nested::Lists, slot)
     }
 }
 

@@ -104,12 +104,10 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         &mut self,
         json: Json<'j>,
         context: &Rc<Context>,
-        active: Option<&str>,
-        from_map: bool,
         slot: &Slot<'_>,
     ) -> Step<Option<(Json<'j>, Rc<Context>)>> {
         self.look()?;
-        let opened = self.open(json, context, active, from_map)?;
+        let opened = self.open(json, context, slot.active, slot.key.is_some())?;
         if opened.keywords.has(Keyword::Value) {
             self.value_object(json, &opened, slot)?;
             return Ok(None);
@@ -132,8 +130,8 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 return Ok(Some((values, opened.context)));
             }
             // A list at the top of a document belongs to no statement.
-            if active.is_some() {
-                self.list(values, &opened.context, active, Nested::Lists, slot)?;
+            if slot.active.is_some() {
+                self.list(values, &opened.context, Nested::Lists, slot)?;
             }
             return Ok(None);
         }

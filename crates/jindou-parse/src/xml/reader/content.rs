@@ -30,17 +30,14 @@ impl Reader<'_> {
                         self.in_cdata = true;
                         Ok(None)
                     } else {
-                        Err(self.bad(
-                            self.input.start,
-                            "expected a comment or a CDATA section after `<!`",
-                        ))
+                        self.refuse("expected a comment or a CDATA section after `<!`")
                     }
                 }
                 Some(b'?') => self.instruction().map(Some),
                 Some(_) => self.start_tag().map(Some),
                 None => match self.more()? {
                     true => Ok(None),
-                    false => Err(self.bad(self.input.start, "the text ends in a tag")),
+                    false => self.refuse("the text ends in a tag"),
                 },
             },
             Some(b'&') => self.reference(),
@@ -135,25 +132,23 @@ impl Reader<'_> {
             let from = self.input.at;
             let to = to.min(from + self.input.rest().len());
             self.input.at = to;
-            return Ok(Some(match self.normal_lines(from..to) {
-                Some(()) => RawEvent::Made,
-                None => RawEvent::Text(from..to),
-            }));
+            return Ok(Some(RawEvent::Text(self.normal_lines(from..to))));
         }
         self.input.at = to;
-        Ok(Some(RawEvent::Text(from..to)))
+        Ok(Some(RawEvent::Text(Some(from..to))))
     }
 
-    /// Writes text to the scratch buffer with line ends converted to line feeds. `None` if it needs no conversion.
-    fn normal_lines(&mut self, range: Range<usize>) -> Option<()> {
-        let text = self.input.part(range);
+    /// The range if the line ends of its text need no conversion. Otherwise `None`, and the text with line feeds is in
+    /// the scratch buffer.
+    fn normal_lines(&mut self, range: Range<usize>) -> Option<Range<usize>> {
+        let text = self.input.part(range.clone());
         // A carriage return in an entity was written as a reference, and is kept.
         if !self.input.has_returns || memchr::memchr(b'\r', text.as_bytes()).is_none() {
-            return None;
+            return Some(range);
         }
         self.scratch.clear();
         chars::push_lines(text, &mut self.scratch);
-        Some(())
+        None
     }
 
     /// The next text of a CDATA section.
@@ -201,7 +196,7 @@ impl Reader<'_> {
         }
         let found = match value::reference(self.input.rest()) {
             Ok(found) => found,
-            Err(message) => return Err(self.bad(self.input.start, message)),
+            Err(message) => return self.refuse(message),
         };
         let length = found.length;
         match found.meaning {
@@ -221,42 +216,38 @@ impl Reader<'_> {
             },
         }
         self.input.at += length;
-        Ok(Some(RawEvent::Made))
+        Ok(Some(RawEvent::Text(None)))
     }
 
     /// Begins to read the text of an entity. `length` is that of the reference in bytes.
     fn enter(&mut self, name: &str, length: usize) -> Result<Option<RawEvent>> {
-        let start = self.input.start;
         let from = self.input.at + 1;
         let most = self.most_expanded();
         let Some(entity) = self.dtd.entities.get_mut(name) else {
             if let Err(message) = value::missing(name, self.dtd.is_partial, &self.options) {
-                return Err(self.bad(start, message));
+                return self.refuse(message);
             }
             self.input.at += length;
             return Ok(Some(RawEvent::Skipped(from..from + name.len())));
         };
         let text = match &entity.value {
-            _ if entity.is_open => return Err(self.bad(start, value::contains_itself(name))),
+            _ if entity.is_open => return self.refuse(value::contains_itself(name)),
             EntityValue::Text(text) => text,
-            EntityValue::Unparsed => return Err(self.bad(start, value::unparsed(name))),
+            EntityValue::Unparsed => return self.refuse(value::unparsed(name)),
             EntityValue::External if self.options.skip_external => {
                 self.input.at += length;
                 return Ok(Some(RawEvent::Skipped(from..from + name.len())));
             }
             EntityValue::External => {
-                return Err(self.bad(
-                    start,
-                    format!("the entity `{name}` is another document, which is not read: replace the reference with its text"),
-                ));
+                return self.refuse(format!("the entity `{name}` is another document, which is not read: replace the reference with its text"));
             }
         };
         self.expanded += value::REFERENCE + text.len() as u64;
         if self.expanded > most {
-            return Err(self.bad(start, value::too_much(most)));
+            return self.refuse(value::too_much(most));
         }
         if self.outer.len() >= self.options.entities {
-            return Err(self.bad(start, value::too_deep(self.options.entities)));
+            return self.refuse(value::too_deep(self.options.entities));
         }
         let text = text.to_string();
         entity.is_open = true;
@@ -284,7 +275,7 @@ impl Reader<'_> {
 
     pub(super) fn comment(&mut self) -> Result<RawEvent> {
         let Some(end) = self.find("--", 4)? else {
-            return Err(self.bad(self.input.start, "a comment does not end, expected `-->`"));
+            return self.refuse("a comment does not end, expected `-->`");
         };
         while self.input.since_start().len() < end + 3 && self.more()? {}
         let (from, to) = (self.input.start + 4, self.input.start + end);
@@ -292,18 +283,12 @@ impl Reader<'_> {
             return Err(self.bad(to, "`--` in a comment, expected `-->`"));
         }
         self.input.at = to + 3;
-        Ok(match self.normal_lines(from..to) {
-            Some(()) => RawEvent::MadeComment,
-            None => RawEvent::Comment(from..to),
-        })
+        Ok(RawEvent::Comment(self.normal_lines(from..to)))
     }
 
     pub(super) fn instruction(&mut self) -> Result<RawEvent> {
         let Some(end) = self.find("?>", 2)? else {
-            return Err(self.bad(
-                self.input.start,
-                "a processing instruction does not end, expected `?>`",
-            ));
+            return self.refuse("a processing instruction does not end, expected `?>`");
         };
         let (from, end) = (self.input.start + 2, self.input.start + end);
         let inside = self.input.part(from..end);
@@ -337,10 +322,7 @@ impl Reader<'_> {
         let target = from..from + length;
         let data = from + length + spaces..end;
         self.input.at = end + 2;
-        Ok(match self.normal_lines(data.clone()) {
-            Some(()) => RawEvent::MadeInstruction(target),
-            None => RawEvent::Instruction(target, data),
-        })
+        Ok(RawEvent::Instruction(target, self.normal_lines(data)))
     }
 
     /// Name of the innermost open element.
@@ -362,7 +344,7 @@ impl Reader<'_> {
                         let message = format!(
                             "the element `{name}` ends in an entity in which it did not begin"
                         );
-                        return Err(self.bad(self.input.start, message));
+                        return self.refuse(message);
                     }
                     self.input.at += 3 + name.len() + spaces;
                     return Ok(self.pop());
@@ -387,7 +369,7 @@ impl Reader<'_> {
                 }
                 _ => format!("expected `</{name}>`"),
             };
-            return Err(self.bad(self.input.start, message));
+            return self.refuse(message);
         }
     }
 }

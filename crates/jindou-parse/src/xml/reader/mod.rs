@@ -78,19 +78,15 @@ struct EntityFrame<'r> {
     entity: Box<str>,
 }
 
-/// An event, whose texts are ranges of the input.
+/// An event, whose texts are ranges of the input, or `None` for text in the scratch buffer.
 #[derive(Clone)]
 enum RawEvent {
     Start(Tag, u32),
     End(Range<usize>),
-    Text(Range<usize>),
-    /// Text in the scratch buffer.
-    Made,
-    Comment(Range<usize>),
-    MadeComment,
-    Instruction(Range<usize>, Range<usize>),
-    /// An instruction whose data is in the scratch buffer.
-    MadeInstruction(Range<usize>),
+    Text(Option<Range<usize>>),
+    Comment(Option<Range<usize>>),
+    /// The target, and the data.
+    Instruction(Range<usize>, Option<Range<usize>>),
     Skipped(Range<usize>),
     Eof,
 }
@@ -156,21 +152,20 @@ impl<'r> Reader<'r> {
             RawEvent::End(name) => Event::End {
                 name: &self.names[name],
             },
-            RawEvent::Text(text) => Event::Text(self.input.part(text)),
-            RawEvent::Made => Event::Text(&self.scratch),
-            RawEvent::Comment(text) => Event::Comment(self.input.part(text)),
-            RawEvent::MadeComment => Event::Comment(&self.scratch),
+            RawEvent::Text(text) => Event::Text(self.text_of(text)),
+            RawEvent::Comment(text) => Event::Comment(self.text_of(text)),
             RawEvent::Instruction(target, data) => Event::Instruction {
                 target: self.input.part(target),
-                data: self.input.part(data),
-            },
-            RawEvent::MadeInstruction(target) => Event::Instruction {
-                target: self.input.part(target),
-                data: &self.scratch,
+                data: self.text_of(data),
             },
             RawEvent::Skipped(name) => Event::Skipped(self.input.part(name)),
             RawEvent::Eof => Event::Eof,
         })
+    }
+
+    #[inline]
+    fn text_of(&self, range: Option<Range<usize>>) -> &str {
+        range.map_or(self.scratch.as_str(), |range| self.input.part(range))
     }
 
     /// The position at which the last event started; inside of an entity, that of the reference in the document.
@@ -232,6 +227,12 @@ impl<'r> Reader<'r> {
             }
             None => self.input.fault(at, message),
         }
+    }
+
+    /// Fails at the start of the current token.
+    #[cold]
+    fn refuse<T>(&self, message: impl Into<String>) -> Result<T> {
+        Err(self.bad(self.input.start, message))
     }
 
     /// Reads more text; `false` at the end of the current input.
@@ -298,10 +299,7 @@ impl<'r> Reader<'r> {
             return Ok(());
         }
         let Some(end) = self.find("?>", 5)? else {
-            return Err(self.bad(
-                self.input.start,
-                "the XML declaration does not end, expected `?>`",
-            ));
+            return self.refuse("the XML declaration does not end, expected `?>`");
         };
         let (from, end) = (self.input.start + 5, self.input.start + end);
         let declaration = match declaration::parse(self.input.part(from..end)) {
@@ -336,16 +334,13 @@ impl<'r> Reader<'r> {
                         self.stage = DocumentStage::Over;
                         Ok(Some(RawEvent::Eof))
                     }
-                    _ => Err(self.bad(
-                        self.input.start,
-                        "the document ends before its root element, expected `<` and the name of an element",
-                    )),
+                    _ => self.refuse("the document ends before its root element, expected `<` and the name of an element"),
                 }
             }
             Some(b'<') => match rest.get(1) {
                 None => match self.more()? {
                     true => Ok(None),
-                    false => Err(self.bad(self.input.start, "the document ends in a tag")),
+                    false => self.refuse("the document ends in a tag"),
                 },
                 Some(b'?') => self.instruction().map(Some),
                 Some(b'!') => {
@@ -356,30 +351,24 @@ impl<'r> Reader<'r> {
                         self.doctype_declaration()?;
                         Ok(None)
                     } else {
-                        Err(self.bad(self.input.start, match self.stage {
+                        self.refuse(match self.stage {
                             DocumentStage::Prolog(true) => "expected a comment, a document type declaration or the root element",
                             _ => "expected a comment, a processing instruction or an element that is allowed here",
-                        }))
+                        })
                     }
                 }
-                Some(_) if self.stage == DocumentStage::Epilog => Err(self.bad(
-                    self.input.start,
-                    "a document has one root element, expected its end",
-                )),
+                Some(_) if self.stage == DocumentStage::Epilog => {
+                    self.refuse("a document has one root element, expected its end")
+                }
                 Some(_) => {
                     self.stage = DocumentStage::Content;
                     self.start_tag().map(Some)
                 }
             },
-            Some(_) => Err(self.bad(
-                self.input.start,
-                match self.stage {
-                    DocumentStage::Epilog => {
-                        "text after the root element, expected the document's end"
-                    }
-                    _ => "text before the root element, expected `<`",
-                },
-            )),
+            Some(_) => self.refuse(match self.stage {
+                DocumentStage::Epilog => "text after the root element, expected the document's end",
+                _ => "text before the root element, expected `<`",
+            }),
         }
     }
 
@@ -417,12 +406,9 @@ impl<'r> Reader<'r> {
     fn check_markup(&self, length: usize) -> Result<()> {
         match length <= self.options.markup {
             true => Ok(()),
-            false => Err(self.bad(
-                self.input.start,
-                format!(
-                    "a tag, comment or processing instruction is longer than {} MiB, the maximum",
-                    self.options.markup >> 20
-                ),
+            false => self.refuse(format!(
+                "a tag, comment or processing instruction is longer than {} MiB, the maximum",
+                self.options.markup >> 20
             )),
         }
     }
@@ -468,12 +454,9 @@ impl<'r> Reader<'r> {
             .get(..length.unwrap_or(whole.len()))
             .unwrap_or_default();
         if text.len() > self.options.doctype {
-            return Err(self.bad(
-                self.input.start,
-                format!(
-                    "the document type declaration is longer than {} KiB, the maximum",
-                    self.options.doctype >> 10
-                ),
+            return self.refuse(format!(
+                "the document type declaration is longer than {} KiB, the maximum",
+                self.options.doctype >> 10
             ));
         }
         let mut normal = String::with_capacity(text.len());

@@ -33,21 +33,16 @@ impl Reader<'_> {
                     self.expanded = before;
                     let seen = text.len();
                     if !self.more_markup(seen)? {
-                        return Err(
-                            self.bad(self.input.start, "the document ends in a tag, expected `>`")
-                        );
+                        return self.refuse("the document ends in a tag, expected `>`");
                     }
                 }
                 Err(bad) => return Err(self.bad(self.input.at + bad.at, bad.message)),
             }
         };
         if self.elements.len() >= self.options.depth {
-            return Err(self.bad(
-                self.input.start,
-                format!(
-                    "XML elements are nested too deeply, expected at most {} levels",
-                    self.options.depth
-                ),
+            return self.refuse(format!(
+                "XML elements are nested too deeply, expected at most {} levels",
+                self.options.depth
             ));
         }
         // The name of an element that has ended may still be at this place.
@@ -106,22 +101,14 @@ impl Reader<'_> {
             let put = |value: &str, values: &mut String| {
                 let from = values.len();
                 values.push_str(value);
-                TextPiece {
-                    in_scratch: true,
-                    from,
-                    to: values.len(),
-                }
+                TextPiece::made(from, values)
             };
             match (found, &attribute.default) {
                 (Some(found), _) if !attribute.is_text => {
                     let value = piece(text, values, found.value).to_owned();
                     let from = values.len();
                     collapse(&value, values);
-                    found.value = TextPiece {
-                        in_scratch: true,
-                        from,
-                        to: values.len(),
-                    };
+                    found.value = TextPiece::made(from, values);
                 }
                 (None, Some(default)) => {
                     let prefix = match options.namespaces {
@@ -144,15 +131,12 @@ impl Reader<'_> {
             }
         }
         if self.attributes.len() > self.options.attributes {
-            return Err(self.bad(self.input.start, tag::too_many(self.options.attributes)));
+            return self.refuse(tag::too_many(self.options.attributes));
         }
         let most = self.most_expanded();
         match self.expanded <= most {
             true => Ok(()),
-            false => Err(self.bad(
-                self.input.start,
-                format!("default values of attributes expand to more than {most} bytes, the maximum for a document of this length"),
-            )),
+            false => self.refuse(format!("default values of attributes expand to more than {most} bytes, the maximum for a document of this length")),
         }
     }
 
@@ -182,10 +166,7 @@ impl Reader<'_> {
         };
         match twice {
             None => Ok(()),
-            Some(a) => Err(self.bad(
-                self.input.start,
-                format!("the attribute `{}` occurs twice in a tag", name(a)),
-            )),
+            Some(a) => self.refuse(format!("the attribute `{}` occurs twice in a tag", name(a))),
         }
     }
 
@@ -215,7 +196,7 @@ impl Reader<'_> {
             a.declares = true;
             let uri = piece(text, values, a.value);
             if let Some(why) = names::refused(prefix, uri) {
-                return Err(self.bad(self.input.start, why));
+                return self.refuse(why);
             }
             bindings.declare(prefix, uri);
         }
@@ -229,7 +210,7 @@ impl Reader<'_> {
                 Some(found) => a.binding = found,
                 None => {
                     let message = undeclared(prefix);
-                    return Err(self.bad(self.input.start, message));
+                    return self.refuse(message);
                 }
             }
         }
@@ -241,7 +222,7 @@ impl Reader<'_> {
             None if tag.prefix == 0 => Ok(None),
             None => {
                 let message = undeclared(prefix);
-                Err(self.bad(self.input.start, message))
+                self.refuse(message)
             }
             found => Ok(found),
         }
@@ -271,12 +252,9 @@ impl Reader<'_> {
         };
         match twice {
             None => Ok(()),
-            Some(a) => Err(self.bad(
-                self.input.start,
-                format!(
-                    "the attribute `{}` occurs twice in a tag, under two prefixes of one namespace",
-                    piece(text, &self.values, a.name)
-                ),
+            Some(a) => self.refuse(format!(
+                "the attribute `{}` occurs twice in a tag, under two prefixes of one namespace",
+                piece(text, &self.values, a.name)
             )),
         }
     }

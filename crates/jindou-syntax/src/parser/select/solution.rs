@@ -59,36 +59,12 @@ impl Parser<'_, '_> {
                     samples.taken.insert(id, to.clone());
                     *v = to;
                 }
-                Expression::Or(a, b)
-                | Expression::And(a, b)
-                | Expression::Equal(a, b)
-                | Expression::SameTerm(a, b)
-                | Expression::Greater(a, b)
-                | Expression::GreaterOrEqual(a, b)
-                | Expression::Less(a, b)
-                | Expression::LessOrEqual(a, b)
-                | Expression::Add(a, b)
-                | Expression::Subtract(a, b)
-                | Expression::Multiply(a, b)
-                | Expression::Divide(a, b) => {
-                    left.extend([owned(a), owned(b)].into_iter().flatten())
-                }
-                Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                    left.extend(owned(a));
-                }
-                Expression::In(a, list) => {
-                    left.extend(owned(a));
+                // The pattern of an EXISTS has its own variables, and BOUND needs a variable rather than a sample.
+                e => {
+                    let (shared, list) = e.parts_mut();
+                    left.extend(shared.filter_map(owned));
                     left.extend(list);
                 }
-                Expression::If(a, b, c) => {
-                    left.extend([owned(a), owned(b), owned(c)].into_iter().flatten());
-                }
-                Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
-                // The pattern of an EXISTS has its own variables, and BOUND needs a variable rather than a sample.
-                Expression::NamedNode(_)
-                | Expression::Literal(_)
-                | Expression::Bound(_)
-                | Expression::Exists(_) => {}
             }
         }
     }

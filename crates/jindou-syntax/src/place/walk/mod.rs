@@ -266,7 +266,7 @@ impl<'t> PlaceWalk<'t> {
                 }
             }
             GroupPart::GraphName | GroupPart::ServiceName => {
-                if is_name(token.kind) || token.kind == TokenKind::Variable {
+                if token.kind.is_iri() || token.kind == TokenKind::Variable {
                     if group.part == GroupPart::GraphName {
                         let name = named(token.kind, text);
                         match self.from.take() {
@@ -590,13 +590,6 @@ impl<'t> PlaceWalk<'t> {
         }
         all
     }
-}
-
-fn is_name(kind: TokenKind) -> bool {
-    matches!(
-        kind,
-        TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
-    )
 }
 
 /// A term in SPARQL syntax, with `?` for variables.
