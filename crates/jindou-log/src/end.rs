@@ -100,7 +100,8 @@ impl LogEnd {
     }
 }
 
-/// Reads the end record of an epoch's log, lists the log files, and checks that the newest one exists.
+/// Reads the end record of an epoch's log, lists the log files, and checks that the newest one exists. The record is read
+/// first, since the log may be in use: a file that is created later is newer than the one that the record names.
 pub(crate) fn end_and_names(
     files: &dyn Files,
     epoch: u64,

@@ -5,9 +5,10 @@
 //! Server and clients share the machine's cores. The log is the store's own, but over a file layer in which every sync
 //! takes at least the time asked for.
 
-use super::measure::{Times, temporary_folder};
+use super::measure::{Times, temporary_folder, write_json};
 use crate::args::BenchCommits;
 use crate::replicas::client::{Address, Client, Request};
+use crate::replicas::commits::transactions;
 use jindou::{Database, Error, Journal, LoadOptions, Progress, Result, Ticket};
 use jindou_log::{Directory, Durability, File, Files, Log, LogOptions};
 use jindou_parse::write::{TagCase, write_source};
@@ -15,12 +16,14 @@ use jindou_server::{Server, ServerOptions};
 use jindou_workloads::lubm::Lubm;
 use serde_json::json;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+
+/// Longest wait for the answer to a large transaction.
+const LIMIT: Duration = Duration::from_secs(600);
 
 pub fn run(a: &BenchCommits) -> Result<ExitCode> {
     let place = temporary_folder(a.dir.as_deref())?;
@@ -54,18 +57,14 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
         ServerOptions::default().with_port(0).with_writable(true),
     )
     .map_err(|e| Error::external(e.to_string()))?;
-    let address = server.address();
+    let address = Address {
+        socket: server.address(),
+        token: None,
+    };
 
     let start = Instant::now();
     let end = start + a.time;
-    let clients: Vec<_> = (0..a.clients)
-        .map(|c| std::thread::spawn(move || small(address, c, end)))
-        .collect();
-    let mut times = vec![];
-    for c in clients {
-        let one = c.join().map_err(|_| Error::Internal("a client".into()))?;
-        times.extend(one?);
-    }
+    let times = transactions(std::slice::from_ref(&address), a.clients, "", end)?;
     let seconds = start.elapsed().as_secs_f64();
     let acknowledged = times.len() as u64;
     let synced = syncs.swap(0, Relaxed);
@@ -93,10 +92,10 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
         let (requests, bytes) = (text.len(), text.iter().map(String::len).sum::<usize>());
         let before = db.snapshot().quads();
         let start = Instant::now();
-        let mut client = connect(address);
+        let mut client = Client::new(address, LIMIT);
         for body in text {
             let request = Request::new("POST", "/store?default");
-            post(&mut client, request.body("application/n-triples", body))?;
+            client.succeed(&request.body("application/n-triples", body))?;
         }
         let seconds = start.elapsed().as_secs_f64();
         let triples = db.snapshot().quads() - before;
@@ -109,7 +108,7 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
             json!({ "triples": triples, "bytes": bytes, "requests": requests, "seconds": seconds });
     }
     if let Some(to) = &a.json {
-        std::fs::write(to, format!("{document:#}\n")).map_err(|e| Error::io(to, e))?;
+        write_json(to, &document)?;
     }
     server.stop();
     Ok(ExitCode::SUCCESS)
@@ -132,49 +131,6 @@ fn bodies(a: &BenchCommits, lubm: &Lubm) -> Result<Vec<String>> {
         rest = next;
     }
     Ok(out)
-}
-
-/// One client, which sends a small transaction, waits for the answer, and sends the next, until `end`.
-fn small(address: SocketAddr, client: usize, end: Instant) -> Result<Vec<Duration>> {
-    let mut connection = connect(address);
-    let mut times = vec![];
-    for i in 0.. {
-        let start = Instant::now();
-        if start >= end {
-            break;
-        }
-        let text = format!(
-            "INSERT DATA {{ <http://example.org/c{client}/{i}> <http://example.org/number> {i} ; <http://example.org/by> <http://example.org/c{client}> }}"
-        );
-        post(&mut connection, Request::update(text))?;
-        times.push(start.elapsed());
-    }
-    Ok(times)
-}
-
-/// A client with one connection that it keeps open.
-fn connect(socket: SocketAddr) -> Client {
-    let address = Address {
-        socket,
-        token: None,
-    };
-    Client::new(address, Duration::from_secs(600))
-}
-
-/// Sends a request; an error unless the status of its answer is a success.
-fn post(client: &mut Client, request: Request) -> Result<()> {
-    let answer = client
-        .send(&request)
-        .map_err(|e| Error::io(&request.path, e))?;
-    match answer.is_success() {
-        true => Ok(()),
-        false => Err(Error::Internal(format!(
-            "{} was answered {} {}",
-            request.path,
-            answer.status,
-            answer.text()
-        ))),
-    }
 }
 
 /// The log as a [`Journal`].

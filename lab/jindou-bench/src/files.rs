@@ -46,16 +46,9 @@ pub fn queries(dir: &Path) -> Result<Vec<Named>> {
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
         let path = entry.map_err(|e| Error::io(dir, e))?.path();
         if path.extension().is_some_and(|e| e == "rq" || e == "sparql") {
-            out.push(Named {
-                name: path
-                    .file_stem()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned(),
-                template: None,
-                text: std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?,
-                rows: None,
-            });
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
+            out.push(Named::new(name, text));
         }
     }
     if out.is_empty() {

@@ -6,6 +6,7 @@
 //! model has not seen.
 
 use crate::args::gpu::{BenchChoose, BenchGpu};
+use crate::measure::{temporary_folder, write_json};
 use crate::set::load;
 use jindou::{Error, QuadSource, Result};
 use jindou_gpu::replay::{Knowledge, Records};
@@ -71,13 +72,10 @@ fn choose(a: &BenchChoose) -> Result<ExitCode> {
     let records = Records::parse(RECORDED).map_err(Error::Internal)?;
     let mut out = Vec::new();
     recorded(&records, &speeds, &mut out);
-    let temporary = std::env::temp_dir().join(format!("jindou-choose-{}", std::process::id()));
-    let done = unrecorded(a, &speeds, &temporary, &mut out);
-    let _ = std::fs::remove_dir_all(&temporary);
-    done?;
+    let temporary = temporary_folder(None)?;
+    unrecorded(a, &speeds, temporary.path(), &mut out)?;
     if let Some(file) = &a.json {
-        let text = format!("{:#}\n", Value::Array(out));
-        std::fs::write(file, text).map_err(|e| Error::io(file, e))?;
+        write_json(file, &Value::Array(out))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -212,7 +210,6 @@ fn unrecorded(
     folder: &Path,
     out: &mut Vec<Value>,
 ) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     if a.watdiv > 0 {
         let source = Watdiv::new(&WatdivModel::standard(), a.watdiv, 0)?;
         let queries = instances(a.watdiv, 0, 1)?.into_iter();

@@ -5,7 +5,7 @@
 use super::measure::{Times, run as run_query};
 use super::merge;
 use crate::args::BenchLive;
-use crate::measure::threads_or_all;
+use crate::measure::{copy, threads_or_all};
 use jindou::{
     Batch, Database, Error, LoadOptions, MergeOptions, Progress, QuadBatch, QuadSink, QuadSource,
     QueryOptions, Result, UpdateOptions,
@@ -27,7 +27,7 @@ pub fn run(a: &BenchLive) -> Result<ExitCode> {
     let store = folder.path().join("live");
     // Checked before the copy is made, since an error about the copy would name a path that users do not know.
     jindou_store::directory::current(&a.store)?;
-    merge::copy(&a.store, &store)?;
+    copy(&a.store, &store).map_err(|e| Error::io(&a.store, e))?;
     let live = merge::open(&store)?.0;
     let before = Database::of_snapshot(live.snapshot());
     let batches = batches(a)?;

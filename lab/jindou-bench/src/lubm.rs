@@ -1,15 +1,14 @@
 //! `jindou bench lubm`: the papers' LUBM queries over data that this process generates, with checked answers.
 
 use super::measure::{
-    Measured, StoreFolder, measure, peak_memory, resident_memory, threads_or_all, verdict,
-    write_json,
+    Folder, Measured, measure, peak_memory, resident_memory, threads_or_all, verdict, write_json,
 };
 use super::mix::{self, Mix};
+use super::set::{Loaded, load};
 use super::{light, lookup};
 use crate::args::BenchLubm;
 use jindou::{
-    Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
-    QueryOptions, Result,
+    Database, Error, GpuChoice, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result,
 };
 use jindou_graph::segment::GraphScope;
 use jindou_peers::Named;
@@ -29,7 +28,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     if !a.common.peers.peers.is_empty() {
         return beside_peers(a, &wanted);
     }
-    let place = StoreFolder::new(a.common.store.as_deref())?;
+    let place = Folder::new(a.common.store.as_deref())?;
     let load = load_or_reuse(&place.dir, a, threads)?;
     let info = Database::info(&place.dir)?;
     check_size(&place.dir, info.quads, a.universities)?;
@@ -123,10 +122,8 @@ fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery]) -> Result<ExitCode> {
     let queries = wanted
         .iter()
         .map(|q| Named {
-            name: q.name.into(),
-            template: None,
-            text: q.text.into(),
             rows: q.rows(a.universities),
+            ..Named::new(q.name, q.text)
         })
         .collect();
     let mix = Mix {
@@ -139,36 +136,19 @@ fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery]) -> Result<ExitCode> {
     mix::beside_peers(mix, &a.common)
 }
 
-struct Loaded {
-    report: LoadReport,
-    seconds: f64,
-    /// Time of the generator alone, with its output discarded.
-    generate_seconds: f64,
-}
+/// A load, and the seconds of the generator alone, with its output discarded.
+type Made = (Loaded, f64);
 
-fn load_or_reuse(dir: &Path, a: &BenchLubm, threads: usize) -> Result<Option<Loaded>> {
+fn load_or_reuse(dir: &Path, a: &BenchLubm, threads: usize) -> Result<Option<Made>> {
     if dir.exists() {
         return Ok(None);
     }
-    let mut options = LoadOptions::default().with_threads(threads);
-    if let Some(m) = a.common.memory {
-        options.memory = m;
-    }
+    let lubm = || Lubm::new(a.universities, 0);
     let start = Instant::now();
-    generate_to_nowhere(&Lubm::new(a.universities, 0), threads)?;
+    generate_to_nowhere(&lubm(), threads)?;
     let generate_seconds = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let report = Database::load(
-        dir,
-        &Lubm::new(a.universities, 0),
-        &options,
-        &Progress::default(),
-    )?;
-    Ok(Some(Loaded {
-        report,
-        seconds: start.elapsed().as_secs_f64(),
-        generate_seconds,
-    }))
+    let loaded = load(dir, &lubm(), a.common.memory, threads)?;
+    Ok(Some((loaded, generate_seconds)))
 }
 
 fn generate_to_nowhere(source: &dyn QuadSource, threads: usize) -> Result<()> {
@@ -201,7 +181,7 @@ fn mib(bytes: u64) -> f64 {
 fn print_table(
     a: &BenchLubm,
     threads: usize,
-    load: Option<&Loaded>,
+    load: Option<&Made>,
     info: &jindou::InfoReport,
     open_ms: f64,
     results: &[(&str, bool, Measured)],
@@ -210,13 +190,12 @@ fn print_table(
         "LUBM({}): {} triples, {} threads",
         a.universities, info.quads, threads
     );
-    if let Some(l) = load {
-        let net = (l.seconds - l.generate_seconds).max(1e-9);
+    if let Some((l, generate_seconds)) = load {
+        let net = (l.seconds - generate_seconds).max(1e-9);
         println!(
-            "load: {} statements in {:.2} s ({:.2} s generating them): {:.2} M/s net; peak memory {:.0} MiB",
+            "load: {} statements in {:.2} s ({generate_seconds:.2} s generating them): {:.2} M/s net; peak memory {:.0} MiB",
             l.report.quads_read,
             l.seconds,
-            l.generate_seconds,
             l.report.quads_read as f64 / 1e6 / net,
             mib(l.report.peak_bytes),
         );
@@ -270,7 +249,7 @@ fn remark(gpu: GpuChoice, checked: bool, m: &Measured) -> String {
 fn as_json(
     a: &BenchLubm,
     threads: usize,
-    load: Option<&Loaded>,
+    load: Option<&Made>,
     info: &jindou::InfoReport,
     open_ms: f64,
     results: &[(&str, bool, Measured)],
@@ -287,10 +266,10 @@ fn as_json(
             })
         })
         .collect();
-    let load = load.map(|l| {
+    let load = load.map(|(l, generate_seconds)| {
         json!({
             "triples": l.report.quads_read, "seconds": l.seconds,
-            "generate_seconds": l.generate_seconds,
+            "generate_seconds": generate_seconds,
             "peak_bytes": l.report.peak_bytes, "store_bytes": l.report.store_bytes,
         })
     });

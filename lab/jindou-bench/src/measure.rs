@@ -47,6 +47,13 @@ impl Times {
     }
 }
 
+/// The median; with an even number of values, the larger of the two in the middle; 0 without values.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = values.into_iter().collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(0.0)
+}
+
 /// Times and checksum of one query.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -57,6 +64,8 @@ pub struct Measured {
     pub exec: Times,
     /// Everything from the query's text to the last byte of TSV, with the plan cached.
     pub total: Times,
+    /// The same without cached plan: for each run the sum of `plan` and `total`.
+    pub whole: Times,
 }
 
 /// Measures planning, execution and serialisation of a query `repeat` times each, after one warm-up. The three kinds of
@@ -87,8 +96,10 @@ pub fn measure(
         serialise(db, text, options)?;
         total.push(start.elapsed());
     }
+    let whole = plan.iter().zip(&total).map(|(plan, total)| *plan + *total);
     Ok(Measured {
         seen,
+        whole: Times::new(whole),
         plan: Times::new(plan),
         exec: Times::new(exec),
         total: Times::new(total),
@@ -132,12 +143,15 @@ pub fn serialise(db: &Database, text: &str, options: &QueryOptions) -> Result<u6
     Ok(out.0)
 }
 
-/// A size in `/proc/self/status`, in bytes.
+/// A size in a file of `/proc`, in bytes; `None` if the system does not tell.
+pub fn size_in(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
 fn status(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix(name));
-    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) << 10
+    size_in("/proc/self/status", name).unwrap_or(0)
 }
 
 /// The most memory this process ever had resident, in bytes.
@@ -165,13 +179,14 @@ pub fn temporary_folder(dir: Option<&Path>) -> Result<TempDir> {
     }
 }
 
-/// The store's folder. A temporary one is removed when this value is dropped.
-pub struct StoreFolder {
+/// A folder that is given, or one within a temporary folder, which is removed when this value is dropped. It may not exist
+/// yet.
+pub struct Folder {
     pub dir: PathBuf,
     _temporary: Option<TempDir>,
 }
 
-impl StoreFolder {
+impl Folder {
     pub fn new(given: Option<&Path>) -> Result<Self> {
         if let Some(dir) = given {
             return Ok(Self {
@@ -192,6 +207,18 @@ pub fn bytes_in(folder: &Path) -> u64 {
     let files = jindou_testing::files_below(folder);
     let bytes = files.iter().map(|f| f.metadata().map_or(0, |m| m.len()));
     bytes.sum()
+}
+
+/// Copies the files of a folder, but no folders in it.
+pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.path().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a document to a file, or to standard output if that is `-`.

@@ -1,10 +1,10 @@
 //! `jindou bench merge`: costs and gains of merging. A copy of a store is changed, merged and opened again, and queries
 //! are timed at each stage.
 
-use super::measure::{Times, cpu_time, run as run_query};
+use super::measure::{Times, cpu_time, run as run_query, temporary_folder};
 use super::updates::Draw;
 use crate::args::BenchMerge;
-use crate::measure::threads_or_all;
+use crate::measure::{copy, threads_or_all};
 use jindou::{
     Access, Batch, Database, Durability, Error, MergeOptions, OpenOptions, Progress, QueryOptions,
     Result, UpdateOptions, decode_term,
@@ -18,11 +18,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 pub fn run(a: &BenchMerge) -> Result<ExitCode> {
-    let folder = tempfile::tempdir().map_err(|e| Error::io(std::env::temp_dir(), e))?;
+    let folder = temporary_folder(None)?;
     let store = folder.path().join("store");
     // Checked before the copy is made, since an error about the copy would name a path that users do not know.
     jindou_store::directory::current(&a.store)?;
-    copy(&a.store, &store)?;
+    copy(&a.store, &store).map_err(|e| Error::io(&a.store, e))?;
     let options = UpdateOptions::default().with_threads(threads_or_all(a.threads));
     let db = open(&store)?.0;
     let plain = db.snapshot();
@@ -106,18 +106,6 @@ pub fn run(a: &BenchMerge) -> Result<ExitCode> {
         println!("{name:<8} {rows:>9} {edited:>9} {}", times.join(" "));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Copies the files of a store directory that has no log.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir(to).map_err(|e| Error::io(to, e))?;
-    for entry in std::fs::read_dir(from).map_err(|e| Error::io(from, e))? {
-        let path = entry.map_err(|e| Error::io(from, e))?.path();
-        if let (true, Some(name)) = (path.is_file(), path.file_name()) {
-            std::fs::copy(&path, to.join(name)).map_err(|e| Error::io(&path, e))?;
-        }
-    }
-    Ok(())
 }
 
 /// Opens a store directory for writing, and returns how long that took.

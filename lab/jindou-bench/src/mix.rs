@@ -1,7 +1,7 @@
 //! `jindou bench bsbm`, `sp2b`, `watdiv` and `lubm --official`: runs a set of queries over generated data, on Jindou alone or on
 //! other engines as well.
 
-use super::measure::{StoreFolder, measure, threads_or_all, verdict};
+use super::measure::{Folder, measure, threads_or_all, verdict};
 use super::peers::{PeerWork, Workload, run as run_peers};
 use super::set::{Rows, load};
 use crate::args::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BenchWatdiv, BsbmMix};
@@ -69,12 +69,7 @@ pub fn bsbm(a: &BenchBsbm) -> Result<ExitCode> {
     let queries = templates
         .iter()
         .flat_map(|t| t.instances(&data, a.instances))
-        .map(|i| Named {
-            name: i.name,
-            template: Some(i.template),
-            text: i.text,
-            rows: None,
-        })
+        .map(Named::from)
         .collect();
     let title = format!("BSBM({} products)", a.products);
     let says = Says::of_queries(&title, a.seed);
@@ -91,12 +86,7 @@ pub fn bsbm(a: &BenchBsbm) -> Result<ExitCode> {
 pub fn sp2b(a: &BenchSp2b) -> Result<ExitCode> {
     let queries = sp2b_queries::QUERIES
         .iter()
-        .map(|q| Named {
-            name: q.name.into(),
-            template: None,
-            text: q.text(),
-            rows: None,
-        })
+        .map(|q| Named::new(q.name, q.text))
         .collect();
     let title = format!("after SP2Bench({} triples)", a.triples);
     let says = Says::of_queries(&title, a.seed);
@@ -122,12 +112,7 @@ pub fn watdiv(a: &BenchWatdiv) -> Result<ExitCode> {
     }
     let queries = watdiv_queries::instances(a.scale, a.seed, a.instances)?
         .into_iter()
-        .map(|i| Named {
-            name: i.name,
-            template: Some(i.template),
-            text: i.text,
-            rows: None,
-        })
+        .map(Named::from)
         .collect();
     let mix = Mix {
         title: format!("WatDiv({})", a.scale),
@@ -154,13 +139,11 @@ pub fn lubm(a: &BenchLubm) -> Result<ExitCode> {
     let queries = lubm_official::QUERIES
         .iter()
         .map(|q| Named {
-            name: q.name.into(),
-            template: None,
-            text: q.text.into(),
             rows: a
                 .inferred
                 .then(|| lubm_official::inferred_rows(q.name, a.universities))
                 .flatten(),
+            ..Named::new(q.name, q.text)
         })
         .collect();
     let (how, suffix) = if a.inferred {
@@ -207,7 +190,7 @@ fn run(mut mix: Mix<'_>, says: &Says, about: Option<f64>, a: &BenchMix) -> Resul
     if !a.peers.peers.is_empty() {
         return beside_peers(mix, a);
     }
-    let folder = StoreFolder::new(a.store.as_deref())?;
+    let folder = Folder::new(a.store.as_deref())?;
     alone(&mix, says, about, a, &folder.dir)
 }
 

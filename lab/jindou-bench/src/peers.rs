@@ -1,6 +1,6 @@
 //! `--peers`: runs a workload on Jindou and on other engines.
 
-use super::measure::serialise;
+use super::measure::{Folder, serialise};
 use crate::args::peers::{PeersArgs, Reach};
 use jindou::{Database, Error, MemoryBudget, QueryOptions, Result, ResultFormat, ResultWriter};
 use jindou_peers::engines::{Jindou, Setup, open};
@@ -22,22 +22,20 @@ pub fn wrong(e: jindou_peers::Error) -> Error {
 /// Folder for data and stores. A temporary one is removed when this value is dropped.
 pub struct PeerWork {
     pub dir: PathBuf,
-    temporary: bool,
+    _folder: Folder,
 }
 
 impl PeerWork {
     pub fn new(a: &PeersArgs) -> Result<Self> {
-        let (dir, temporary) = match &a.work {
-            Some(dir) => (dir.clone(), false),
-            None => (
-                std::env::temp_dir().join(format!("jindou-peers-{}", std::process::id())),
-                true,
-            ),
-        };
-        std::fs::create_dir_all(&dir).map_err(|e| Error::io(&dir, e))?;
+        let folder = Folder::new(a.work.as_deref())?;
+        let dir = &folder.dir;
+        std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
         // An absolute path, since the engines' servers run in other working directories.
-        let dir = std::path::absolute(&dir).map_err(|e| Error::io(&dir, e))?;
-        Ok(Self { dir, temporary })
+        let dir = std::path::absolute(dir).map_err(|e| Error::io(dir, e))?;
+        Ok(Self {
+            dir,
+            _folder: folder,
+        })
     }
 
     /// Path of the file `name` in the folder. If it does not exist, `write` fills a file of another name, which is then
@@ -50,14 +48,6 @@ impl PeerWork {
             std::fs::rename(&part, &file).map_err(|e| Error::io(&file, e))?;
         }
         Ok(file)
-    }
-}
-
-impl Drop for PeerWork {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = std::fs::remove_dir_all(&self.dir);
-        }
     }
 }
 
@@ -237,7 +227,7 @@ impl Engine for InProcess {
         }
     }
 
-    fn memory(&self) -> Memory {
+    fn memory(&mut self) -> Memory {
         match self.db {
             Some(_) => own_memory(),
             None => Memory::default(),

@@ -1,4 +1,4 @@
-//! Server processes that the benchmarks suspend, terminate and kill.
+//! Server processes that the benchmarks suspend, terminate and kill, and the processor time of processes.
 
 use jindou::{Error, Result};
 use std::process::{Child, Command};
@@ -38,18 +38,14 @@ impl Process {
         self.signal(libc::SIGCONT);
     }
 
-    /// Sends SIGTERM.
-    pub fn terminate(&self) {
-        self.signal(libc::SIGTERM);
-    }
-
     /// True if the process has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Waits at most `patience` for the process to end; true if it has.
-    pub fn ends_within(&mut self, patience: Duration) -> bool {
+    /// Sends SIGTERM, and waits at most `patience` for the process to end; true if it has.
+    pub fn terminate(&mut self, patience: Duration) -> bool {
+        self.signal(libc::SIGTERM);
         let begun = Instant::now();
         while !self.has_ended() {
             if begun.elapsed() > patience {
@@ -70,5 +66,25 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Processor time that a process has used so far.
+pub fn time_of(process: u32) -> Result<Duration> {
+    let mut clock = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the calls only write to the clock's id and the time, which live through them.
+    let failed = unsafe {
+        libc::clock_getcpuclockid(process as libc::pid_t, &raw mut clock) != 0
+            || libc::clock_gettime(clock, &raw mut time) != 0
+    };
+    match failed {
+        true => Err(Error::external(format!(
+            "process {process} has ended, so its clock is gone"
+        ))),
+        false => Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32)),
     }
 }

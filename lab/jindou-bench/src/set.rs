@@ -9,8 +9,17 @@ use std::time::{Duration, Instant};
 
 /// Report of a load.
 pub struct Loaded {
-    report: LoadReport,
-    seconds: f64,
+    pub report: LoadReport,
+    pub seconds: f64,
+}
+
+/// Options for loading with at most `memory` bytes.
+pub fn load_options(memory: Option<u64>, threads: usize) -> LoadOptions {
+    let mut options = LoadOptions::default().with_threads(threads);
+    if let Some(m) = memory {
+        options.memory = m;
+    }
+    options
 }
 
 /// Loads a store with at most `memory` bytes.
@@ -20,10 +29,7 @@ pub fn load(
     memory: Option<u64>,
     threads: usize,
 ) -> Result<Loaded> {
-    let mut options = LoadOptions::default().with_threads(threads);
-    if let Some(m) = memory {
-        options.memory = m;
-    }
+    let options = load_options(memory, threads);
     let start = Instant::now();
     let report = Database::load(dir, source, &options, &Progress::default())?;
     Ok(Loaded {

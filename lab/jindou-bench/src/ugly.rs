@@ -1,9 +1,10 @@
 //! `jindou bench ugly`: loading, planning and lookups on data with the irregularities of real graphs.
 
 use super::lookup;
-use super::measure::{StoreFolder, Times, threads_or_all};
+use super::measure::{Folder, Times, threads_or_all};
+use super::set::{Loaded, load};
 use crate::args::BenchUgly;
-use jindou::{Database, Error, LoadOptions, MemoryBudget, Progress, QueryOptions, Result};
+use jindou::{Database, Error, MemoryBudget, QueryOptions, Result};
 use jindou_graph::segment::GraphScope;
 use jindou_workloads::queries::ugly as queries;
 use jindou_workloads::ugly::Ugly;
@@ -12,16 +13,13 @@ use std::time::{Duration, Instant};
 
 pub fn run(a: &BenchUgly) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
-    let folder = StoreFolder::new(a.store.as_deref())?;
+    let folder = Folder::new(a.store.as_deref())?;
     bench(a, threads, &folder.dir)
 }
 
 fn bench(a: &BenchUgly, threads: usize, dir: &std::path::Path) -> Result<ExitCode> {
     if !dir.exists() {
-        let start = Instant::now();
-        let options = LoadOptions::default().with_threads(threads);
-        let report = Database::load(dir, &Ugly::new(a.quads, 0), &options, &Progress::default())?;
-        let seconds = start.elapsed().as_secs_f64();
+        let Loaded { report, seconds } = load(dir, &Ugly::new(a.quads, 0), None, threads)?;
         println!(
             "load: {} quads in {seconds:.2} s, {:.2} M/s; peak memory {} MiB",
             report.quads_read,

@@ -4,7 +4,7 @@
 //! store that was loaded from the edited store's quads, so that changes in the machine's speed affect both alike.
 
 use super::lookup::Random;
-use super::measure::{Times, cpu_time, run as run_query};
+use super::measure::{Times, cpu_time, run as run_query, temporary_folder, write_json};
 use crate::args::BenchUpdates;
 use crate::measure::threads_or_all;
 use jindou::{
@@ -48,7 +48,7 @@ pub fn run(a: &BenchUpdates) -> Result<ExitCode> {
         compare(a, &edited, threads, &mut document)?;
     }
     if let Some(to) = &a.json {
-        std::fs::write(to, format!("{document:#}\n")).map_err(|e| Error::io(to, e))?;
+        write_json(to, &document)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -297,7 +297,7 @@ fn compare(
     threads: usize,
     document: &mut serde_json::Value,
 ) -> Result<()> {
-    let folder = tempfile::tempdir().map_err(|e| Error::io(std::env::temp_dir(), e))?;
+    let folder = temporary_folder(None)?;
     let dir = folder.path().join("merged");
     let options = LoadOptions::default().with_threads(threads);
     let quads = SnapshotQuads::new(edited.clone());

@@ -5,6 +5,7 @@ use crate::engine::{Engine, Failure, Loaded};
 use crate::machine::{Machine, load_average};
 use crate::report::{Answer, Data, EngineReport, QueryReport, Report};
 use crate::{Error, Result};
+use jindou_workloads::queries::Instance;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -23,6 +24,27 @@ pub struct Named {
     pub text: String,
     /// How many rows are right, where that is known from elsewhere.
     pub rows: Option<u64>,
+}
+
+impl Named {
+    /// A query of no template, whose number of rows is not known.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            template: None,
+            text: text.into(),
+            rows: None,
+        }
+    }
+}
+
+impl From<Instance> for Named {
+    fn from(i: Instance) -> Self {
+        Self {
+            template: Some(i.template),
+            ..Self::new(i.name, i.text)
+        }
+    }
 }
 
 /// How to compare.
@@ -65,9 +87,6 @@ struct Entrant {
 /// Compares engines; the first is the one that the ratios are of. `say` is told what is being done.
 ///
 /// An engine that fails to load or start stays in the report with its reason.
-///
-/// # Errors
-/// When `data` cannot be read, or the first engine does not run.
 pub fn compare(
     engines: Vec<Box<dyn Engine>>,
     data: &Path,
@@ -81,7 +100,10 @@ pub fn compare(
     let mut entrants: Vec<Entrant> = engines
         .into_iter()
         .map(|engine| Entrant {
-            report: EngineReport::new(engine.about()),
+            report: EngineReport {
+                about: engine.about(),
+                ..EngineReport::default()
+            },
             engine,
             up: false,
         })
@@ -332,7 +354,6 @@ impl Answer {
 }
 
 /// The geometric mean; `None` of nothing.
-#[must_use]
 pub fn geometric_mean(of: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut n) = (0.0, 0usize);
     for x in of {
@@ -445,7 +466,7 @@ mod tests {
             })
         }
 
-        fn memory(&self) -> Memory {
+        fn memory(&mut self) -> Memory {
             Memory {
                 resident: 5,
                 own: 2,
@@ -473,11 +494,9 @@ mod tests {
             .collect();
         let queries: Vec<Named> = queries
             .iter()
-            .map(|q| Named {
-                name: (*q).into(),
-                template: None,
-                text: (*q).into(),
+            .map(|&q| Named {
                 rows: Some(7),
+                ..Named::new(q, q)
             })
             .collect();
         let options = Options {

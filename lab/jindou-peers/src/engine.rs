@@ -1,5 +1,7 @@
 //! The harness's interface to an engine.
 
+use crate::engines::Server;
+use crate::http::Endpoint;
 use crate::{Result, Seen};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -90,35 +92,50 @@ pub trait Engine {
 
     /// Loads a file of N-Triples in the canonical layout (one space between terms and before the dot, only the
     /// escapes that are needed) into an empty store; nothing runs afterwards.
-    ///
-    /// # Errors
-    /// When the loader fails, with the end of what it said.
     fn load(&mut self, data: &Path) -> Result<Loaded>;
 
     /// Makes it ready to answer.
-    ///
-    /// # Errors
-    /// When it does not come up.
     fn start(&mut self) -> Result<()>;
 
+    /// Its HTTP server, for an engine that has one; the methods below then ask that.
+    fn server(&mut self) -> Option<&mut Server> {
+        None
+    }
+
     /// Answers a query into nothing, counting bytes (SPARQL Results TSV).
-    fn time(&mut self, query: &str, limit: Duration) -> Outcome<Timed>;
+    fn time(&mut self, query: &str, limit: Duration) -> Outcome<Timed> {
+        endpoint(self.server())?.time(query, limit)
+    }
 
     /// Answers a query and reads every term of the answer.
-    fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen>;
+    fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen> {
+        endpoint(self.server())?.check(query, limit)
+    }
 
     /// Answers a query as SPARQL Results JSON, the whole text. Only engines with a server do.
     ///
     /// # Errors
     /// As the engine says; [`Failure::NotAsked`] for one that has no server.
     fn answer(&mut self, query: &str, limit: Duration) -> Outcome<Vec<u8>> {
-        let _ = (query, limit);
-        Err(Failure::NotAsked("it has no server".into()))
+        endpoint(self.server())?.answer(query, limit)
     }
 
     /// The most memory it had since `start`; zeros when it does not run.
-    fn memory(&self) -> Memory;
+    fn memory(&mut self) -> Memory {
+        self.server().map_or(Memory::default(), |s| s.memory())
+    }
 
     /// Ends it. Does nothing when it does not run.
-    fn stop(&mut self);
+    fn stop(&mut self) {
+        if let Some(server) = self.server() {
+            server.stop();
+        }
+    }
+}
+
+fn endpoint(server: Option<&mut Server>) -> Outcome<&mut Endpoint> {
+    match server {
+        Some(server) => server.endpoint(),
+        None => Err(Failure::NotAsked("it has no server".into())),
+    }
 }

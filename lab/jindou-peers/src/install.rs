@@ -88,9 +88,6 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 impl Peer {
     /// A peer by its name; `duckdb-text` is DuckDB too.
-    ///
-    /// # Errors
-    /// When there is none, with the names that there are.
     pub fn named(name: &str) -> Result<Self> {
         let plain = name.strip_suffix("-text").filter(|n| *n == "duckdb");
         PEERS
@@ -120,16 +117,12 @@ impl Peer {
     }
 
     /// Its folder, if it is installed there.
-    #[must_use]
     pub fn installed(&self, engines: &Path) -> Option<PathBuf> {
         let folder = self.folder(engines);
         self.program(&folder).exists().then_some(folder)
     }
 
     /// Installs it below `engines`, if it is not there. All or nothing: what is half there is taken away.
-    ///
-    /// # Errors
-    /// When the registry's client is missing or fails, or what came is not what was expected.
     pub fn install(&self, engines: &Path) -> Result<PathBuf> {
         if let Some(there) = self.installed(engines) {
             return Ok(there);
@@ -262,7 +255,6 @@ fn sha256_of(file: &Path) -> Result<String> {
 }
 
 /// Where peers are installed unless told otherwise: `jindou/peers` in the user's cache folder.
-#[must_use]
 pub fn default_folder() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)

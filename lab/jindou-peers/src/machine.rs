@@ -20,7 +20,6 @@ pub struct Machine {
 
 impl Machine {
     /// The machine that this process runs on, as it is now.
-    #[must_use]
     pub fn this() -> Self {
         let file = |p: &str| fs::read_to_string(p).unwrap_or_default();
         let value = |text: &str, key: &str, by: char| {

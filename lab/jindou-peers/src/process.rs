@@ -46,9 +46,6 @@ impl Watch {
 
 impl Running {
     /// Starts `command` with its output in the file `log`, unless the command says otherwise.
-    ///
-    /// # Errors
-    /// When the log cannot be made or the program not started.
     pub fn start(command: &mut Command, log: &Path, how_often: Duration) -> Result<Self> {
         let out = File::create(log).map_err(|e| Error::io(log, e))?;
         let err = out.try_clone().map_err(|e| Error::io(log, e))?;
@@ -57,9 +54,6 @@ impl Running {
     }
 
     /// Starts `command` with its streams as they are set.
-    ///
-    /// # Errors
-    /// When the program cannot be started.
     pub fn start_as_is(command: &mut Command, log: &Path, how_often: Duration) -> Result<Self> {
         let program = command.get_program().to_string_lossy().into_owned();
         command.process_group(0);
@@ -97,9 +91,6 @@ impl Running {
     }
 
     /// A server: looked at rarely.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
     pub fn server(command: &mut Command, log: &Path) -> Result<Self> {
         Self::start(command, log, RARE_LOOK)
     }
@@ -133,9 +124,6 @@ impl Running {
     }
 
     /// Waits for its end.
-    ///
-    /// # Errors
-    /// When it ends with anything but success.
     pub fn wait(mut self) -> Result<Memory> {
         let status = loop {
             match lock(&self.child).try_wait() {
@@ -207,9 +195,6 @@ pub fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Runs a program to its end: seconds and peak memory of its process tree.
-///
-/// # Errors
-/// When it cannot be started or fails, with the last lines of its output.
 pub fn run_to_end(command: &mut Command, log: &Path) -> Result<(f64, Memory)> {
     let start = Instant::now();
     let memory = Running::start(command, log, LOOK)?.wait()?;
@@ -278,13 +263,11 @@ fn memory_of(status: &str, resident: &str) -> Memory {
 }
 
 /// This process's memory now.
-#[must_use]
 pub fn own_memory() -> Memory {
     memory_of("/proc/self/status", "VmRSS:")
 }
 
 /// Bytes of the blocks that a file or folder takes on disk.
-#[must_use]
 pub fn disk_usage(path: &Path) -> u64 {
     let Ok(meta) = fs::symlink_metadata(path) else {
         return 0;

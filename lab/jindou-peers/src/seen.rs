@@ -29,15 +29,11 @@ pub fn read_json(from: impl Read) -> Result<Seen, Failure> {
 }
 
 /// Reads SPARQL Results TSV to its end.
-///
-/// # Errors
-/// As [`read_json`].
 pub fn read_tsv(from: impl Read) -> Result<Seen, Failure> {
     read(from, QueryResultsFormat::Tsv)
 }
 
 /// True if a query's answer is a graph: CONSTRUCT and DESCRIBE. False for anything but SPARQL.
-#[must_use]
 pub fn gives_graph(query: &str) -> bool {
     matches!(
         SparqlParser::new().parse_query(query),
@@ -46,9 +42,6 @@ pub fn gives_graph(query: &str) -> bool {
 }
 
 /// Reads N-Triples or Turtle to its end; `rows` are different triples.
-///
-/// # Errors
-/// As [`read_json`].
 pub fn read_graph(from: impl Read) -> Result<Seen, Failure> {
     let mut triples = HashSet::new();
     let mut text = Vec::new();

@@ -14,11 +14,6 @@ pub struct CaseFile {
 }
 
 /// The selected files of a folder, sorted by name.
-///
-/// # Panics
-///
-/// If no file is selected.
-#[must_use]
 pub fn case_files(folder: &str) -> Vec<CaseFile> {
     selected(folder, &std::env::var("JINDOU_CASES").unwrap_or_default())
 }
@@ -42,7 +37,6 @@ fn selected(folder: &str, selection: &str) -> Vec<CaseFile> {
 
 impl CaseFile {
     /// The name of the file.
-    #[must_use]
     pub fn name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()

@@ -1,19 +1,17 @@
 //! Random queries whose parts are joined by comparisons of their values.
 
+use crate::matrix::{XSD, iri, triple, typed};
 use crate::oracle::{Answer, answer};
 use crate::query::Query;
 use crate::random::Rng;
-use oxrdf::{GraphName, Literal, NamedNode, Quad, Term, Triple};
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
-
 /// Terms for both sides of `=`: numbers whose types round differently, times, durations, strings, and literals without
 /// a value. Values that `spareval` cannot represent are left out.
-#[must_use]
 pub fn comparable() -> Vec<Term> {
-    let typed = [
+    let all = [
         (
             "integer",
             "1 01 +1 2 0 -0 16777216 16777217 16777218 9007199254740992 9007199254740993 9007199791611904 \
@@ -59,32 +57,19 @@ pub fn comparable() -> Vec<Term> {
         ("string", "a b 1 true"),
         ("hexBinary", "00 0A 0a"),
     ];
-    let mut out: Vec<Term> = typed
+    let mut out: Vec<Term> = all
         .iter()
-        .flat_map(|(local, forms)| {
-            forms.split_whitespace().map(move |form| {
-                let datatype = NamedNode::new_unchecked(format!("{XSD}{local}"));
-                Literal::new_typed_literal(form, datatype).into()
-            })
-        })
+        .flat_map(|(local, forms)| forms.split_whitespace().map(|form| typed(form, local)))
         .collect();
     for (text, tag) in [("a", "en"), ("a", "de"), ("a", "en-gb"), ("b", "en")] {
         out.push(Literal::new_language_tagged_literal_unchecked(text, tag).into());
     }
-    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt")).into());
-    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt2")).into());
-    out.push(NamedNode::new_unchecked("http://e/s1").into());
-    out.push(NamedNode::new_unchecked("http://e/t2").into());
+    out.push(Literal::new_typed_literal("a", iri("http://e/dt")).into());
+    out.push(Literal::new_typed_literal("a", iri("http://e/dt2")).into());
+    out.push(iri("http://e/s1").into());
+    out.push(iri("http://e/t2").into());
     out.push(oxrdf::BlankNode::new_unchecked("b").into());
-    let inner = |n: &str| -> Term {
-        Triple::new(
-            NamedNode::new_unchecked("http://e/s"),
-            NamedNode::new_unchecked("http://e/p"),
-            Literal::new_typed_literal(n, NamedNode::new_unchecked(format!("{XSD}integer"))),
-        )
-        .into()
-    };
-    out.extend([inner("1"), inner("01"), inner("2")]);
+    out.extend(["1", "01", "2"].map(|n| triple(typed(n, "integer"))));
     out
 }
 

@@ -35,7 +35,6 @@ impl Theme {
     }
 
     /// True if the theme includes values such as this one.
-    #[must_use]
     pub fn has(self, term: &Term) -> bool {
         let datatype = match term {
             Term::Literal(l) => l.datatype().as_str().to_owned(),
@@ -70,7 +69,6 @@ pub enum Tree {
 
 impl Tree {
     /// The text.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Leaf(text) => text.clone(),
@@ -89,7 +87,6 @@ impl Tree {
     }
 
     /// The subexpressions.
-    #[must_use]
     pub fn parts(&self) -> &[Self] {
         match self {
             Self::Leaf(_) => &[],
@@ -98,10 +95,6 @@ impl Tree {
     }
 
     /// The algebra of the expression.
-    ///
-    /// # Panics
-    /// If the expression is not valid SPARQL, which is a fault of the generator.
-    #[must_use]
     #[allow(clippy::panic)]
     pub fn algebra(&self) -> Expression {
         algebra(&self.text())
@@ -109,10 +102,6 @@ impl Tree {
 }
 
 /// The algebra of an expression in SPARQL syntax.
-///
-/// # Panics
-/// If the text is not valid SPARQL.
-#[must_use]
 #[allow(clippy::panic)]
 pub fn algebra(text: &str) -> Expression {
     use spargebra::algebra::GraphPattern;

@@ -4,10 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Copies a folder and everything below it.
-///
-/// # Panics
-///
-/// If something cannot be copied.
 pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -35,10 +31,6 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Unpacks an archive into a folder by the command `tar`.
-///
-/// # Panics
-///
-/// If it cannot be unpacked.
 pub fn unpack(archive: &Path, to: &Path) {
     let mut tar = Command::new("tar");
     let done = tar.arg("xzf").arg(archive).arg("-C").arg(to).status();

@@ -15,11 +15,16 @@ pub struct Answer {
     pub headers: Vec<(String, String)>,
     /// The body, without the framing of chunks.
     pub body: Vec<u8>,
-    /// True if the body was received completely, that is, up to the announced length or the last chunk.
-    pub whole: bool,
+    /// Reason why the body was not received up to its announced length or its last chunk.
+    pub failure: Option<std::io::ErrorKind>,
 }
 
 impl Answer {
+    /// True if the body was received up to its announced length or its last chunk.
+    pub fn is_whole(&self) -> bool {
+        self.failure.is_none()
+    }
+
     /// The value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers
@@ -29,28 +34,16 @@ impl Answer {
     }
 
     /// The body as text.
-    ///
-    /// # Panics
-    ///
-    /// If the body is not UTF-8.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("a body of text")
     }
 
     /// The body as JSON.
-    ///
-    /// # Panics
-    ///
-    /// If the body is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
     }
 
     /// The type of the problem that the body describes (RFC 9457), without the prefix `urn:jindou:problem:`.
-    ///
-    /// # Panics
-    ///
-    /// If the body does not describe a problem.
     pub fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json");
         let json = self.json();
@@ -61,9 +54,6 @@ impl Answer {
 }
 
 /// Connects to a server. Reads from the stream have a time limit.
-///
-/// # Panics
-/// If connecting fails.
 pub fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("a connection");
     stream
@@ -99,10 +89,6 @@ pub fn send(
 }
 
 /// Reads one response.
-///
-/// # Panics
-///
-/// If there is no valid response.
 pub fn receive(stream: &mut impl Read, method: &str) -> Answer {
     try_receive(stream, method).unwrap_or_else(|e| panic!("no answer to {method}: {e}"))
 }
@@ -111,18 +97,23 @@ pub fn receive(stream: &mut impl Read, method: &str) -> Answer {
 ///
 /// # Errors
 ///
-/// If the connection ends before a complete head, or the head is not HTTP.
+/// [`std::io::ErrorKind::UnexpectedEof`] if the connection ends before a complete head; an error of another kind if the
+/// head is not HTTP.
 pub fn try_receive(stream: &mut impl Read, method: &str) -> std::io::Result<Answer> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    if reader.read_line(&mut line)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
     let wrong = |line: &str| std::io::Error::other(format!("no head: {line:?}"));
     let status = line.split(' ').nth(1).and_then(|s| s.parse().ok());
     let status = status.ok_or_else(|| wrong(&line))?;
     let mut headers = Vec::new();
     loop {
         line.clear();
-        reader.read_line(&mut line)?;
+        if reader.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
         let trimmed = line.trim_end();
         if trimmed.is_empty() {
             break;
@@ -134,42 +125,44 @@ pub fn try_receive(stream: &mut impl Read, method: &str) -> std::io::Result<Answ
         status,
         headers,
         body: Vec::new(),
-        whole: true,
+        failure: None,
     };
     if method == "HEAD" || status == 204 {
         return Ok(answer);
     }
     if answer.header("transfer-encoding") == "chunked" {
-        answer.whole = chunks(&mut reader, &mut answer.body).is_some();
+        answer.failure = chunks(&mut reader, &mut answer.body)
+            .err()
+            .map(|e| e.kind());
     } else if let Ok(length) = answer.header("content-length").parse::<usize>() {
-        let read = reader.take(length as u64).read_to_end(&mut answer.body);
-        answer.whole = read.is_ok() && answer.body.len() == length;
+        answer.failure = match reader.take(length as u64).read_to_end(&mut answer.body) {
+            Ok(read) if read < length => Some(std::io::ErrorKind::UnexpectedEof),
+            Ok(_) => None,
+            Err(e) => Some(e.kind()),
+        };
     }
     Ok(answer)
 }
 
-/// Reads the chunks of a body; `None` if the connection ends before the last chunk.
-fn chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<()> {
+/// Reads the chunks of a body; `UnexpectedEof` if the connection ends before the last chunk.
+fn chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> std::io::Result<()> {
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let length = usize::from_str_radix(line.trim_end(), 16).ok()?;
+        reader.read_line(&mut line)?;
+        let length = usize::from_str_radix(line.trim_end(), 16);
+        let length = length.map_err(|_| std::io::ErrorKind::UnexpectedEof)?;
         let from = body.len();
         body.resize(from + length, 0);
-        reader.read_exact(&mut body[from..]).ok()?;
+        reader.read_exact(&mut body[from..])?;
         line.clear();
-        reader.read_line(&mut line).ok()?;
+        reader.read_line(&mut line)?;
         if length == 0 {
-            return Some(());
+            return Ok(());
         }
     }
 }
 
 /// Sends one request on a new connection.
-///
-/// # Panics
-///
-/// If there is no valid response.
 pub fn request(
     to: SocketAddr,
     method: &str,

@@ -4,6 +4,7 @@
 //! `scripts/test-programs.sh` recognises such tests by the lines that they print, so every test must find its files by
 //! this module.
 
+use crate::folders::files_below;
 use std::path::{Path, PathBuf};
 
 /// The path of a file or folder among the inputs outside of the repository.
@@ -22,13 +23,11 @@ pub fn find(part: &str) -> Result<PathBuf, String> {
 }
 
 /// As [`find`], for a test that does nothing without the input. If it is missing, prints that the test is skipped.
-#[must_use]
 pub fn shared(part: &str) -> Option<PathBuf> {
     found(part, "skipped")
 }
 
 /// As [`find`], for a test that also has other inputs. If the input is missing, prints that the test has fewer inputs.
-#[must_use]
 pub fn shared_too(part: &str) -> Option<PathBuf> {
     found(part, "fewer inputs")
 }
@@ -60,26 +59,11 @@ pub struct CaseText {
 }
 
 /// All sections of one kind in the test cases, such as `query`, `update` or `data turtle`.
-///
-/// # Panics
-///
-/// If a file cannot be read.
-#[must_use]
 pub fn case_texts(kind: &str) -> Vec<CaseText> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/jindou/tests/cases");
-    let (mut folders, mut files) = (vec![root], vec![]);
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder);
-        for entry in entries.unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
-            let path = entry.unwrap_or_else(|e| panic!("{e}")).path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "test") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
+    let mut files = files_below(&root);
+    files.retain(|path| path.extension().is_some_and(|e| e == "test"));
+    assert!(!files.is_empty(), "no cases in {}", root.display());
     files.iter().flat_map(|f| sections(f, kind)).collect()
 }
 
@@ -112,10 +96,6 @@ fn sections(file: &Path, kind: &str) -> Vec<CaseText> {
 }
 
 /// The number in an environment variable, such as a seed; `otherwise` if it is not set.
-///
-/// # Panics
-/// If it is not a number.
-#[must_use]
 pub fn from_environment(name: &str, otherwise: u64) -> u64 {
     let text = std::env::var(name).ok();
     text.map_or(otherwise, |text| {

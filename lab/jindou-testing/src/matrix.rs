@@ -55,17 +55,18 @@ const TYPED: [(&str, &str); 26] = [
     ("anyURI", "http://e/x"),
 ];
 
-const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+pub(crate) const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-fn iri(text: &str) -> NamedNode {
+pub(crate) fn iri(text: &str) -> NamedNode {
     NamedNode::new_unchecked(text)
 }
 
-fn typed(form: &str, local: &str) -> Term {
+pub(crate) fn typed(form: &str, local: &str) -> Term {
     Literal::new_typed_literal(form, iri(&format!("{XSD}{local}"))).into()
 }
 
-fn triple(object: Term) -> Term {
+/// A triple term with this object.
+pub(crate) fn triple(object: Term) -> Term {
     Triple::new(iri("http://e/s"), iri("http://e/p"), object).into()
 }
 
@@ -189,7 +190,6 @@ fn point(rng: &mut Rng, local: &str) -> String {
 }
 
 /// All test values, each once. There are no blank nodes, since a query cannot name one.
-#[must_use]
 pub fn matrix() -> Vec<Term> {
     let mut out: Vec<Term> = TYPED
         .iter()

@@ -19,11 +19,6 @@ pub struct Mutator {
 
 impl Mutator {
     /// Creates a mutator that changes the texts `seeds`, and inserts `words` at random positions.
-    ///
-    /// # Panics
-    ///
-    /// If `seeds` or `words` is empty.
-    #[must_use]
     pub fn new(seeds: Vec<Vec<u8>>, words: &[&'static str]) -> Self {
         assert!(!seeds.is_empty(), "there is no text to begin with");
         assert!(!words.is_empty(), "there is no word to put in");
@@ -56,7 +51,6 @@ impl Mutator {
     }
 
     /// A new text, made by one to eight changes to a known one. O(length of the text) per change.
-    #[must_use]
     pub fn text(&self, rng: &mut Rng) -> Vec<u8> {
         let mut out = self.some(rng).to_vec();
         // Mostly few changes: parsers reject most texts with many changes, so such texts test nothing else.

@@ -15,7 +15,6 @@ pub enum Answer {
 impl Answer {
     /// The rows as sorted text. Blank nodes of the data keep their labels; labels that the evaluation assigned are
     /// removed.
-    #[must_use]
     pub fn bag(&self) -> Vec<String> {
         match self {
             Self::Boolean(b) => vec![b.to_string()],

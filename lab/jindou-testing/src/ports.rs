@@ -12,9 +12,6 @@ const PORTS: u16 = 20_000;
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// A port on which no server listens. The next 20,000 calls in this process return other ports.
-///
-/// # Panics
-/// If every port is in use.
 pub fn free_port() -> u16 {
     // Test programs that run at the same time start at different ports.
     let begin = std::process::id().wrapping_mul(7919) % u32::from(PORTS);

@@ -9,7 +9,6 @@ pub struct Rng(u64);
 
 impl Rng {
     /// Creates a generator. The same seed gives the same numbers.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
@@ -75,6 +74,20 @@ fn resource(rng: &mut Rng) -> NamedOrBlankNode {
         2 => graph(rng.below(GRAPHS)).into(),
         _ => vertex(rng.below(VERTICES)).into(),
     }
+}
+
+/// The named graphs of some quads, each once, in the syntax of SPARQL.
+pub(crate) fn graph_names(quads: &[Quad]) -> Vec<String> {
+    let mut graphs: Vec<String> = quads
+        .iter()
+        .filter_map(|q| match &q.graph_name {
+            GraphName::NamedNode(n) => Some(n.to_string()),
+            _ => None,
+        })
+        .collect();
+    graphs.sort();
+    graphs.dedup();
+    graphs
 }
 
 /// A small random dataset with named graphs, blank nodes, classes, numbers, and strings with language tags.

@@ -16,19 +16,11 @@ pub struct Served {
 
 impl Served {
     /// Starts a command, and waits until it prints its address.
-    ///
-    /// # Panics
-    ///
-    /// If the process ends before it prints its address.
     pub fn start(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// As [`Self::start`].
-    ///
-    /// # Errors
-    ///
-    /// If the process ends before it prints its address.
     pub fn try_start(command: &mut Command) -> Result<Self, String> {
         let started = command.stdout(Stdio::piped()).spawn();
         let mut child = started.map_err(|e| e.to_string())?;

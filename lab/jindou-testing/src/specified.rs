@@ -193,7 +193,6 @@ fn by_reference(e: &E) -> E {
 }
 
 /// `spareval` with the functions that rewritten queries call.
-#[must_use]
 pub fn evaluator() -> QueryEvaluator {
     ALL.into_iter()
         .fold(QueryEvaluator::new(), |e, (name, operator)| {

@@ -14,7 +14,6 @@ pub struct Stopwatch {
 
 impl Stopwatch {
     /// Starts a stopwatch.
-    #[must_use]
     pub fn start() -> Self {
         let waited = waits().collect();
         let begun = Instant::now();
@@ -23,7 +22,6 @@ impl Stopwatch {
 
     /// Longest time that one of the process's threads has waited for a processor since the start. Threads that have
     /// ended do not count. Zero on systems that do not report waiting times (all but Linux).
-    #[must_use]
     pub fn waited(&self) -> Duration {
         let since = |(thread, now): (u64, u64)| {
             now.saturating_sub(self.waited.get(&thread).copied().unwrap_or(0))
@@ -32,20 +30,17 @@ impl Stopwatch {
     }
 
     /// Time since the start, minus [`Self::waited`].
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed().saturating_sub(self.waited())
     }
 }
 
 /// Processor time that the process has used so far. Unlike elapsed time, it hardly depends on the machine's other work.
-#[must_use]
 pub fn process_time() -> Duration {
     time_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Processor time that this thread used so far.
-#[must_use]
 pub fn thread_time() -> Duration {
     time_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }

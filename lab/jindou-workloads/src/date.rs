@@ -12,7 +12,6 @@ const EPOCH: i32 = 719_468;
 
 impl Day {
     /// The day of a calendar date; `None` if the date does not exist in the years 0 to 9999.
-    #[must_use]
     pub fn from_date(year: i32, month: i32, day: i32) -> Option<Self> {
         if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return None;
@@ -33,7 +32,6 @@ impl Day {
     }
 
     /// Parses a date such as `2013-06-21`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut next = |width: usize| {
@@ -49,7 +47,6 @@ impl Day {
     }
 
     /// Year, month and day.
-    #[must_use]
     pub fn date(self) -> (i32, i32, i32) {
         let z = self.0 + EPOCH;
         let of_era = z.rem_euclid(ERA);

@@ -20,7 +20,7 @@ pub(crate) const DATE: u8 = FIRST_DATATYPE + 18;
 pub(crate) struct StatementEmitter<'a> {
     sink: &'a mut dyn QuadSink,
     progress: &'a Progress,
-    constants: &'a [&'a str],
+    constants: Vec<&'a str>,
     batch: QuadBatch,
     spans: Vec<Span>,
 }
@@ -28,14 +28,14 @@ pub(crate) struct StatementEmitter<'a> {
 impl<'a> StatementEmitter<'a> {
     /// Creates an emitter without statements. `constants` are IRIs.
     pub(crate) fn new(
-        constants: &'a [&'a str],
+        constants: &'a [impl AsRef<str>],
         sink: &'a mut dyn QuadSink,
         progress: &'a Progress,
     ) -> Self {
         let mut new = Self {
             sink,
             progress,
-            constants,
+            constants: constants.iter().map(|iri| iri.as_ref()).collect(),
             batch: QuadBatch::default(),
             spans: vec![],
         };
@@ -46,22 +46,15 @@ impl<'a> StatementEmitter<'a> {
     fn begin(&mut self) {
         self.batch.clear();
         self.spans.clear();
-        for iri in self.constants {
-            let span = self.term(IRI, |out| out.extend_from_slice(iri.as_bytes()));
-            self.spans.push(span);
+        for iri in &self.constants {
+            let write = |out: &mut Vec<u8>| out.extend_from_slice(iri.as_bytes());
+            self.spans.push(write_term(&mut self.batch, IRI, write));
         }
     }
 
     /// Writes a term: its tag, then the bytes that `write` appends.
     pub(crate) fn term(&mut self, tag: u8, write: impl FnOnce(&mut Vec<u8>)) -> Span {
-        let bytes = &mut self.batch.bytes;
-        let start = bytes.len() as u32;
-        bytes.push(tag);
-        write(bytes);
-        Span {
-            start,
-            len: bytes.len() as u32 - start,
-        }
+        write_term(&mut self.batch, tag, write)
     }
 
     /// The constant with an index.
@@ -139,6 +132,11 @@ impl<'a> StatementEmitter<'a> {
             .push([subject, property, object, Span::default()]);
     }
 
+    /// True if the batch has no statements, for example since it was delivered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batch.quads.is_empty()
+    }
+
     /// Ends an entity: delivers the batch if it is full. Earlier spans must not be used any more.
     pub(crate) fn end_entity(&mut self) -> Result<()> {
         if self.batch.quads.len() >= BATCH {
@@ -156,6 +154,17 @@ impl<'a> StatementEmitter<'a> {
             self.begin();
         }
         Ok(())
+    }
+}
+
+/// Writes a term to a batch: its tag, then the bytes that `write` appends.
+pub(crate) fn write_term(batch: &mut QuadBatch, tag: u8, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+    let start = batch.bytes.len() as u32;
+    batch.bytes.push(tag);
+    write(&mut batch.bytes);
+    Span {
+        start,
+        len: batch.bytes.len() as u32 - start,
     }
 }
 

@@ -173,8 +173,7 @@ fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Resul
             all.push((value.instant(), lex));
         }
     })?;
-    let distinct = rank_by_key(all, base, ranks);
-    Ok(distinct.into_iter().map(|(instant, _)| instant).collect())
+    Ok(rank_by_key(all, base, ranks, |instant, _| *instant))
 }
 
 /// Ranks durations; returns one literal of each rank.
@@ -191,18 +190,22 @@ fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<Vec<u32>
             }
         },
     )?;
-    let distinct = rank_by_key(all, base, ranks);
-    Ok(distinct.into_iter().map(|(_, lex)| lex).collect())
+    Ok(rank_by_key(all, base, ranks, |_, lex| lex))
 }
 
-/// Ranks literals, given by value and lex index, by their values. Returns the distinct values, sorted, each with the
-/// first literal that has it.
-fn rank_by_key<K: Ord>(mut all: Vec<(K, u32)>, base: u32, ranks: &mut [u32]) -> Vec<(K, u32)> {
+/// Ranks literals, given by value and lex index, by their values. Returns, for each distinct value in order, what `of`
+/// makes of it and of the first literal that has it.
+fn rank_by_key<K: Ord, T>(
+    mut all: Vec<(K, u32)>,
+    base: u32,
+    ranks: &mut [u32],
+    of: impl Fn(&K, u32) -> T,
+) -> Vec<T> {
     all.sort_unstable();
-    let mut distinct: Vec<(K, u32)> = Vec::new();
-    for (key, lex) in all {
-        if distinct.last().is_none_or(|last| last.0 != key) {
-            distinct.push((key, lex));
+    let mut distinct = Vec::new();
+    for (i, (key, lex)) in all.iter().enumerate() {
+        if i == 0 || all[i - 1].0 != *key {
+            distinct.push(of(key, *lex));
         }
         ranks[(lex - base) as usize] = distinct.len() as u32 - 1;
     }

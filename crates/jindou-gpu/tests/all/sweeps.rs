@@ -110,7 +110,8 @@ fn bsbm_in(products: u32, instances: u32, seen: u32) {
 
 fn sp2b_in(triples: u64, seen: u32) {
     let (_folder, snapshot) = stored(&Sp2b::new(triples, 0));
-    let all = sp2b::QUERIES.iter().map(|q| (q.name.to_owned(), q.text()));
+    let all = sp2b::QUERIES.iter();
+    let all = all.map(|q| (q.name.to_owned(), q.text.to_owned()));
     sweep_all(&snapshot, all, seen);
 }
 

@@ -29,7 +29,7 @@ fn time_in_the_middle_breaks_the_answer_off() {
     let target = format!("/query?timeout=0.3&query={}", escape(ENDLESS));
     let answer = get(&server, &target);
     assert_eq!(answer.status, 200);
-    assert!(!answer.whole && !answer.body.is_empty());
+    assert!(!answer.is_whole() && !answer.body.is_empty());
     still_answers(&server);
 }
 
@@ -41,7 +41,7 @@ fn a_request_cannot_ask_for_more_than_the_cap() {
     );
     let target = format!("/query?timeout=3600&query={}", escape(ENDLESS));
     let start = Instant::now();
-    assert!(!get(&server, &target).whole);
+    assert!(!get(&server, &target).is_whole());
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
@@ -71,7 +71,7 @@ fn bytes_of_a_long_answer() {
     // Once the status has been sent, the answer can only break off.
     let large = serve(thousand(), options().with_max_result_bytes(1 << 20));
     let answer = csv(&large, MILLION);
-    assert!(answer.status == 200 && !answer.whole && answer.body.len() <= 1 << 20);
+    assert!(answer.status == 200 && !answer.is_whole() && answer.body.len() <= 1 << 20);
     still_answers(&large);
 }
 

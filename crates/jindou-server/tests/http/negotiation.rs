@@ -8,7 +8,7 @@ fn answers_are_compressed_on_demand_and_equal_the_plain_ones() {
     let server = serve(thousand(), options());
     let query = format!("{MILLION} LIMIT 30000");
     let plain = csv(&server, &query);
-    assert!(plain.whole && plain.header("content-encoding").is_empty());
+    assert!(plain.is_whole() && plain.header("content-encoding").is_empty());
     assert_eq!(plain.text().lines().count(), 30_001);
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -22,7 +22,7 @@ fn answers_are_compressed_on_demand_and_equal_the_plain_ones() {
             &[("accept", "text/csv"), ("accept-encoding", coding)],
         );
         assert_eq!(coded.header("content-encoding"), coding);
-        assert!(coded.whole && coded.body.len() < plain.body.len() / 4);
+        assert!(coded.is_whole() && coded.body.len() < plain.body.len() / 4);
         let mut text = String::new();
         if coding == "gzip" {
             flate2::read::MultiGzDecoder::new(&coded.body[..])

@@ -11,7 +11,7 @@ fn metrics_count_what_happened() {
         assert_eq!(ask(&server, light, &[]).status, 200);
     }
     assert_eq!(ask(&server, "ASK {", &[]).status, 400);
-    assert!(csv(&server, MILLION).whole);
+    assert!(csv(&server, MILLION).is_whole());
     until("all have been counted", || server.live_queries() == 0);
     let metrics = get(&server, "/metrics");
     assert!(

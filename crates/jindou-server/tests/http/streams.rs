@@ -50,7 +50,7 @@ fn a_reader_that_stops_reading_is_cut_off_at_its_deadline() {
     // without the marker of a complete answer.
     std::thread::sleep(Duration::from_millis(1500));
     let answer = receive(&mut stream, "GET");
-    assert!(!answer.whole);
+    assert!(!answer.is_whole());
     until("the connection is gone", || {
         let metrics = get(&server, "/metrics");
         // The only connection left is that of this request.
@@ -75,7 +75,7 @@ fn slow_readers_do_not_keep_others_waiting() {
         all.len() == 20 && all.iter().all(|q| q["state"] == "waiting for its reader")
     });
     let heavy = csv(&server, MILLION);
-    assert!(heavy.whole);
+    assert!(heavy.is_whole());
     assert_eq!(heavy.text().lines().count(), 1_000_001);
     assert_answers(&server);
     // A stalled query continues when its client reads again.
@@ -102,7 +102,11 @@ fn a_query_is_seen_and_cancelled() {
     until("it is gone", || server.live_queries() == 0);
     // The query may have been cancelled before its answer began.
     let answer = receive(&mut stream, "GET");
-    assert!(!answer.whole || answer.status == 503, "{}", answer.status);
+    assert!(
+        !answer.is_whole() || answer.status == 503,
+        "{}",
+        answer.status
+    );
     assert_eq!(request(to, "DELETE", &one, &[], b"").status, 404);
     assert_eq!(
         request(to, "DELETE", "/admin/queries/x", &[], b"").status,
@@ -122,7 +126,7 @@ fn a_shutdown_lets_answers_end_and_cancels_after_its_grace() {
     server.shut_down();
     until("nobody is let in", || TcpStream::connect(to).is_err());
     let answer = receive(&mut stream, "GET");
-    assert!(answer.whole);
+    assert!(answer.is_whole());
     assert_eq!(answer.text().lines().count(), 1_000_001);
     server.stop();
 
@@ -132,7 +136,7 @@ fn a_shutdown_lets_answers_end_and_cancels_after_its_grace() {
     let start = Instant::now();
     server.stop();
     assert!(start.elapsed() < Duration::from_secs(30));
-    assert!(!receive(&mut stream, "GET").whole);
+    assert!(!receive(&mut stream, "GET").is_whole());
 }
 
 #[test]
@@ -249,7 +253,7 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
     assert!(most < 100, "{most} at once");
     // The connections of clients that do not read are closed, so that other queries are answered again.
     until("there is room again", || {
-        csv(&server, MILLION).whole
+        csv(&server, MILLION).is_whole()
             && ask(&server, "ASK { <http://e/s7> ?p ?o }", &[]).status == 200
     });
     drop(readers);

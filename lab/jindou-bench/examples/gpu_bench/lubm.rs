@@ -8,7 +8,7 @@ use jindou_model::{CancelToken, Error, Progress, Result};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::lubm::Lubm;
-use jindou_workloads::queries::lubm::QUERIES;
+use jindou_workloads::queries::lubm::{QUERIES, query};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,8 +31,14 @@ pub fn load_into(o: &Options) -> Result<bool> {
     Ok(true)
 }
 
+/// The plan of the query with this name.
+pub fn planned(name: &str, snapshot: &Snapshot) -> Result<Plan> {
+    let q = query(name).ok_or_else(|| Error::Internal(format!("no query {name}")))?;
+    plan(&parse(q.text)?, snapshot, &PlanOptions::default())
+}
+
 /// Checksum and median milliseconds on the CPU.
-fn here(
+pub fn here(
     plan: &Plan,
     snapshot: &Snapshot,
     threads: usize,

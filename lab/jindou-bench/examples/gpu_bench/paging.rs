@@ -4,15 +4,14 @@
 //! swapped. A query whose largest step does not fit runs on the CPU, so a third cap is the size of that step.
 
 use crate::figures::{Goal, say_figure, say_wrong};
+use crate::lubm::{here, planned};
 use crate::transfers::memory_for_blocks;
 use crate::{Options, median};
-use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions, PagingOptions, ResultUse};
 use jindou_model::{Error, Result};
-use jindou_plan::{Plan, PlanOptions, parse, plan};
+use jindou_plan::Plan;
 use jindou_store::{Snapshot, open};
-use jindou_workloads::queries::lubm::QUERIES;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,17 +105,6 @@ struct Stage<'o> {
     left_out: Vec<String>,
 }
 
-fn here(plan: &Plan, snapshot: &Snapshot, threads: usize) -> Result<(u64, u64)> {
-    let exec = ExecOptions {
-        threads,
-        ..ExecOptions::default()
-    };
-    let sink = Summed::<ChecksumSink>::default();
-    jindou_engine::execute(plan, snapshot, &exec, &QueryTerms::default(), &sink)?;
-    let sum = sink.into_inner();
-    Ok((sum.rows, sum.checksum))
-}
-
 /// The device; if emulated, with small pages.
 fn backend(o: &Options) -> Result<Arc<dyn Backend>> {
     if o.is_shim() {
@@ -135,16 +123,12 @@ impl<'o> Stage<'o> {
         let counting = GpuExecutor::limited(Arc::clone(&backend), u64::MAX, IDLE);
         let mut heavy = vec![];
         for paper in &PAPER {
-            let text = QUERIES
-                .iter()
-                .find(|q| q.name == paper.query)
-                .map(|q| q.text);
-            let text = text.ok_or_else(|| Error::Internal(format!("no query {}", paper.query)))?;
-            let plan = plan(&parse(text)?, &snapshot, &PlanOptions::default())?;
+            let plan = planned(paper.query, &snapshot)?;
+            let (sum, _) = here(&plan, &snapshot, o.threads, 1)?;
             let wants = counting.transfers(&plan, &snapshot, 0)?;
             heavy.push(Heavy {
                 paper,
-                right: here(&plan, &snapshot, o.threads)?,
+                right: (sum.rows, sum.checksum),
                 plan,
                 query: wants.query,
                 steps: wants.steps,

@@ -5,7 +5,7 @@ use crate::figures::{Goal, say_figure, say_wrong};
 use crate::{Options, median};
 use jindou::{Database, GpuChoice, OpenOptions, QueryOptions, ResultFormat, ResultWriter, Runtime};
 use jindou_model::Result;
-use jindou_workloads::queries::lubm::QUERIES;
+use jindou_workloads::queries::lubm::query;
 use serde_json::json;
 use std::io::Write;
 use std::time::Instant;
@@ -74,7 +74,7 @@ pub fn measure(o: &Options) -> Result<bool> {
     db.runtime().open_gpu();
     let (mut right, mut left_out) = (true, vec![]);
     for name in ["L2", "L7", "L1"] {
-        let Some(q) = QUERIES.iter().find(|q| q.name == name) else {
+        let Some(q) = query(name) else {
             continue;
         };
         let (mut lines, mut best) = (None, f64::MAX);

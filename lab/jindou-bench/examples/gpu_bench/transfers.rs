@@ -4,12 +4,12 @@
 //!
 //! The paper's 3 GB of GPU memory are scaled to the same share of the bytes that a query needs (Q7: 3 of 5.6 GB).
 
+use crate::lubm::planned;
 use crate::{Options, say};
 use jindou_gpu::{Backend, GpuExecutor, PagingOptions, Transfers};
 use jindou_model::{Error, Result};
-use jindou_plan::{Plan, PlanOptions, parse, plan};
+use jindou_plan::Plan;
 use jindou_store::{Snapshot, open};
-use jindou_workloads::queries::lubm::QUERIES;
 use serde_json::json;
 use std::time::Duration;
 
@@ -84,9 +84,7 @@ pub fn measure(o: &Options) -> Result<bool> {
     let graph = device(1 << 20, late)?.graph_bytes(&snapshot)?;
     let mut queries = vec![];
     for (name, paper, swaps) in PAPER {
-        let text = QUERIES.iter().find(|q| q.name == name).map(|q| q.text);
-        let text = text.ok_or_else(|| Error::Internal(format!("no query {name}")))?;
-        let plan = plan(&parse(text)?, &snapshot, &PlanOptions::default())?;
+        let plan = planned(name, &snapshot)?;
         let all = device(graph + (1 << 20), late)?.transfers(&plan, &snapshot, 1)?;
         queries.push(PaperQuery {
             name,

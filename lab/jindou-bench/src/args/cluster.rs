@@ -41,7 +41,7 @@ pub struct ClusterSetup {
 pub struct BenchFaults {
     #[command(flatten)]
     pub setup: ClusterSetup,
-    /// Servers, each a process of its own.
+    /// Servers, at most 6, each a process of its own.
     #[arg(long, default_value_t = 3)]
     pub servers: usize,
     /// Servers killed, one at a time, each started again.

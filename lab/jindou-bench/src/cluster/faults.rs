@@ -1,10 +1,10 @@
 //! `jindou bench cluster faults`: servers are killed and stopped and their links cut while clients of each server ask LUBM's
 //! queries. Right answers are those of one server over the uncut data, whose numbers of rows are the published ones.
 
-use super::relay::Link;
-use super::servers::{Place, Servers, alone};
-use super::stores;
+use super::servers::{alone, place, start};
 use crate::args::cluster::BenchFaults;
+use crate::replicas::relay::Link;
+use crate::replicas::servers::{Moves, PATIENCE, Server};
 use jindou::{Error, Result};
 use jindou_model::random::splitmix64;
 use jindou_model::sync::lock;
@@ -54,9 +54,8 @@ impl Counts {
 }
 
 /// The queries whose numbers of rows are published, with their right answers.
-fn known(store: &std::path::Path, universities: u32) -> Result<Vec<(&'static str, Seen)>> {
-    let (_process, url) = alone(store)?;
-    let mut endpoint = Endpoint::new(url, &[]);
+fn known(whole: &Server, universities: u32) -> Result<Vec<(&'static str, Seen)>> {
+    let mut endpoint = Endpoint::new(whole.url(), &[]);
     let mut all = Vec::new();
     for q in &QUERIES {
         let seen = endpoint.check(q.text, HANGS);
@@ -75,30 +74,6 @@ fn known(store: &std::path::Path, universities: u32) -> Result<Vec<(&'static str
     Ok(all)
 }
 
-/// State that tells if a server's process is stopped or killed.
-#[derive(Default)]
-struct Away(AtomicU64);
-
-impl Away {
-    fn goes(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn is_back(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// How often it went and came back; odd while it is away.
-    fn moves(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    /// True if it was away at any time since it had made this many moves.
-    fn was_since(&self, moves: u64) -> bool {
-        !moves.is_multiple_of(2) || self.moves() != moves
-    }
-}
-
 /// Asks one server again and again. Nothing is expected of it where its process is stopped or killed while it is asked, even if it is back
 /// before its answer is.
 fn ask(
@@ -107,17 +82,17 @@ fn ask(
     known: &[(&str, Seen)],
     mut state: u64,
     end: &AtomicBool,
-    away: &Away,
+    away: &Moves,
     counts: &Counts,
 ) {
     let mut endpoint = Endpoint::new(url, &[]);
     while !end.load(Ordering::SeqCst) {
         let (text, right) = &known[splitmix64(&mut state) as usize % known.len()];
-        let moves = away.moves();
+        let moves = away.count();
         let begun = Instant::now();
         let answer = endpoint.check(text, HANGS);
         let took = begun.elapsed();
-        let excused = away.was_since(moves);
+        let excused = away.was_away(moves);
         let (right_answer, said) = match &answer {
             Ok(_) => (true, String::new()),
             Err(e) => (false, e.to_string()),
@@ -167,18 +142,19 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
             "faults needs at least two servers".into(),
         ));
     }
-    let stores = stores(&a.setup)?;
-    let known = known(&stores.whole, a.setup.universities)?;
-    let mut servers = Servers::start(&stores.cut, stores.folder.path(), a.servers, true, "off")?;
-    let named = |place: &Place| format!("server {}:", place.name);
-    let names: Vec<String> = servers.known.iter().map(named).collect();
-    let urls: Vec<String> = servers.known.iter().map(|k| k.url.clone()).collect();
+    let mut place = place(&a.setup, a.servers)?;
+    place.is_relayed = true;
+    let known = known(&alone(&place, &a.setup)?, a.setup.universities)?;
+    let mut servers = start(&place, a.servers, "off")?;
+    let named = |server: &Server| format!("server {}:", server.name);
+    let names: Vec<String> = servers.iter().map(named).collect();
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
     println!(
         "LUBM({}) in {} shards, {} servers; {} kills, {} stops, {} cut links; seed {}",
         a.setup.universities, a.setup.shards, a.servers, a.kills, a.stops, a.cuts, a.seed
     );
     let (end, counts) = (AtomicBool::new(false), Counts::default());
-    let away: Vec<Away> = urls.iter().map(|_| Away::default()).collect();
+    let away: Vec<Moves> = urls.iter().map(|_| Moves::default()).collect();
     let mut state = a.seed;
     let begun = Instant::now();
     let faults = std::thread::scope(|scope| {
@@ -234,24 +210,28 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
 }
 
 /// One fault, and then the wait until every server answers.
-fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) -> Result<()> {
+fn one_fault(kind: &str, servers: &mut [Server], away: &[Moves], state: &mut u64) -> Result<()> {
     let mut up_to = |most: u64| splitmix64(state) % most;
     let i = up_to(away.len() as u64) as usize;
     let pause = Duration::from_millis(up_to(4000));
     match kind {
         "kills" => {
-            away[i].goes();
-            servers.replace(i, pause / 4)?;
-            super::servers::ready(&servers.known[i].url)?;
-            away[i].is_back();
+            away[i].add();
+            servers[i].kill();
+            std::thread::sleep(pause / 4);
+            servers[i].start()?;
+            servers[i].ready(PATIENCE)?;
+            away[i].add();
         }
         "stops" => {
-            away[i].goes();
-            servers.running[i].stop();
-            std::thread::sleep(pause);
-            servers.running[i].go_on();
-            super::servers::ready(&servers.known[i].url)?;
-            away[i].is_back();
+            away[i].add();
+            if let Some(process) = &servers[i].process {
+                process.stop();
+                std::thread::sleep(pause);
+                process.go_on();
+            }
+            servers[i].ready(PATIENCE)?;
+            away[i].add();
         }
         _ => {
             let link = if up_to(2) == 0 {
@@ -259,7 +239,7 @@ fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) 
             } else {
                 Link::Silent
             };
-            if let Some(relay) = &servers.links[i] {
+            if let Some(relay) = &servers[i].link {
                 relay.set(link);
                 std::thread::sleep(pause);
                 relay.set(Link::Whole);
@@ -270,13 +250,13 @@ fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) 
 }
 
 /// Waits until every server answers a query to all shards: nothing has to help.
-fn whole_again(servers: &Servers) -> Result<()> {
+fn whole_again(servers: &[Server]) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
-    for Place { name, url, .. } in &servers.known {
-        let mut endpoint = Endpoint::new(url, &[]);
+    for server in servers {
+        let mut endpoint = Endpoint::new(server.url(), &[]);
         while let Err(e) = endpoint.time(QUERIES[1].text, HANGS) {
             if Instant::now() > until {
-                let what = format!("{name} does not recover: {e}");
+                let what = format!("{} does not recover: {e}", server.name);
                 return Err(Error::external(what));
             }
             std::thread::sleep(Duration::from_millis(20));

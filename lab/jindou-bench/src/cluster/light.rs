@@ -2,10 +2,10 @@
 //! another over TLS on loopback, and may read each other's memory. Each answer is compared with the other side's.
 
 use super::counting::counted;
-use super::servers::{Servers, alone};
-use super::stores;
+use super::servers::{alone, place, start};
 use crate::args::cluster::BenchClusterLight;
 use crate::measure::Times;
+use crate::replicas::servers::{LOADED, Server};
 use jindou::results::Collector;
 use jindou::{Error, OpenOptions, QueryOptions, Result};
 use jindou_peers::http::Endpoint;
@@ -17,15 +17,15 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn run(a: &BenchClusterLight) -> Result<ExitCode> {
     let failed = |name: &str, e: &dyn std::fmt::Display| Error::external(format!("{name}: {e}"));
-    let stores = stores(&a.setup)?;
+    let place = place(&a.setup, 2)?;
     let cut = (0..a.setup.shards)
-        .map(|home| counted(&stores.cut, home, &OpenOptions::default()))
+        .map(|home| counted(&place.path(LOADED), home, &OpenOptions::default()))
         .collect::<Result<Vec<_>>>()?;
-    let (_whole, url) = alone(&stores.whole)?;
-    let mut one = Endpoint::new(url, &[]);
-    let servers = Servers::start(&stores.cut, stores.folder.path(), 2, false, &a.peer_reads)?;
-    let known = servers.known.iter();
-    let mut two: Vec<Endpoint> = known.map(|k| Endpoint::new(&k.url, &[])).collect();
+    let whole = alone(&place, &a.setup)?;
+    let mut one = Endpoint::new(whole.url(), &[]);
+    let servers = start(&place, 2, &a.peer_reads)?;
+    let urls = servers.iter().map(Server::url);
+    let mut two: Vec<Endpoint> = urls.map(|url| Endpoint::new(url, &[])).collect();
     println!(
         "LUBM({}), {} shards; medians of {} over HTTP, microseconds; rounds, messages and bytes with every shard on a server of its own, the most of any that is asked: of a query that is new, and of one whose plan is known",
         a.setup.universities, a.setup.shards, a.repeat

@@ -6,17 +6,14 @@ mod light;
 mod modes;
 mod projection;
 mod pruning;
-mod relay;
 mod servers;
 mod updates;
 
-use crate::args::cluster::{BenchCluster, ClusterSetup};
-use crate::measure::temporary_folder;
+use crate::args::cluster::BenchCluster;
 use jindou::{Database, LoadOptions, Progress, Result, Sharding};
 use jindou_workloads::lubm::Lubm;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use tempfile::TempDir;
 
 pub fn run(a: &BenchCluster) -> Result<ExitCode> {
     match a {
@@ -27,21 +24,6 @@ pub fn run(a: &BenchCluster) -> Result<ExitCode> {
         BenchCluster::Pruning(a) => pruning::run(a),
         BenchCluster::Updates(a) => updates::run(a.clone()),
     }
-}
-
-/// LUBM's data as one store and cut into shards.
-struct Stores {
-    whole: PathBuf,
-    cut: PathBuf,
-    folder: TempDir,
-}
-
-fn stores(a: &ClusterSetup) -> Result<Stores> {
-    let folder = temporary_folder(a.dir.as_deref())?;
-    let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
-    load(&whole, a.universities, None)?;
-    load(&cut, a.universities, Some(Sharding::new(a.shards)))?;
-    Ok(Stores { whole, cut, folder })
 }
 
 /// Loads LUBM's data into a new store.

@@ -226,9 +226,6 @@ impl Neighbour {
     }
 
     /// Stops the thread.
-    ///
-    /// # Errors
-    /// Those of the thread's queries; `Internal` if it panicked.
     pub fn end(mut self) -> Result<()> {
         self.going.store(false, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);

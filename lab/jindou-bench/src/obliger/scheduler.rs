@@ -38,9 +38,6 @@ pub(crate) struct SchedulerState<W: TaskSource> {
 
 impl<W: TaskSource> Scheduler<W> {
     /// Starts the workers' threads.
-    ///
-    /// # Errors
-    /// If the system cannot start a thread.
     pub fn start(work: W, options: Options) -> std::io::Result<Self> {
         let workers = options.workers.max(1);
         let light_workers = if options.isolate && workers > 1 {
@@ -95,19 +92,16 @@ impl<W: TaskSource> Scheduler<W> {
 
     /// The admission, which decides which jobs are let in.
     #[cfg(test)]
-    #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.inner.admission
     }
 
     /// The [`TaskSource`] that runs tasks.
-    #[must_use]
     pub fn work(&self) -> &W {
         &self.inner.work
     }
 
     /// A function that submits jobs without keeping the scheduler alive.
-    #[must_use]
     pub fn submitter(&self) -> Submit<W::Task> {
         let weak = Arc::downgrade(&self.inner);
         Arc::new(move |job| match weak.upgrade() {
@@ -117,14 +111,12 @@ impl<W: TaskSource> Scheduler<W> {
     }
 
     /// Counts of all workers so far.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         Counters::sum(self.inner.counters.iter())
     }
 
     /// Number of waiting jobs in the light queues and in the heavy one.
     #[cfg(test)]
-    #[must_use]
     pub fn waiting(&self) -> (usize, usize) {
         let inner = &self.inner;
         (

@@ -1,10 +1,11 @@
 //! Tables 7, 8 and 9: WatDiv, DBPSB and YAGO2, with data and queries that the user provides.
 
-use super::cost::{Cost, cost};
+use super::cost::cost;
 use super::published::{TABLE_7, TABLE_8, TABLE_9, Table};
 use super::sheet::{Cell, Sheet, geometric_mean};
 use super::stores::Stores;
 use crate::args::BenchPapers;
+use crate::measure::Measured;
 use jindou::{Database, Error, QueryOptions, Result};
 use jindou_parse::Sources;
 use std::collections::BTreeMap;
@@ -76,7 +77,7 @@ fn measured(
         &columns,
     );
     let options = QueryOptions::default().with_threads(threads);
-    let mut costs: BTreeMap<&str, Vec<Cost>> = BTreeMap::new();
+    let mut costs: BTreeMap<&str, Vec<Measured>> = BTreeMap::new();
     let mut unchecked = 0;
     for q in queries {
         let text = match base {
@@ -86,17 +87,18 @@ fn measured(
         let c = cost(&db, &text, &options, repeat)
             .map_err(|e| Error::Query(format!("query {}: {e}", q.name)))?;
         match counts.get(&q.name) {
-            Some(&want) if want != c.rows => sheet
-                .wrong
-                .push(format!("{}: {} rows, {want} are given", q.name, c.rows)),
+            Some(&want) if want != c.seen.rows => sheet.wrong.push(format!(
+                "{}: {} rows, {want} are given",
+                q.name, c.seen.rows
+            )),
             Some(_) => {}
             None => unchecked += 1,
         }
         costs.entry(&q.line).or_default().push(c);
     }
     // A line shows the geometric mean over its files, and a group's line that over its members.
-    let mean = |cs: &[Cost], f: fn(&Cost) -> f64| geometric_mean(cs.iter().map(f));
-    let of: [fn(&Cost) -> f64; 3] = [
+    let mean = |cs: &[Measured], f: fn(&Measured) -> f64| geometric_mean(cs.iter().map(f));
+    let of: [fn(&Measured) -> f64; 3] = [
         |c| c.exec.median(),
         |c| c.plan.median(),
         |c| c.whole.median(),
@@ -105,7 +107,7 @@ fn measured(
         let mut row: Vec<Cell> = vec![
             (*line).into(),
             (cs.len() as u64).into(),
-            cs.iter().map(|c| c.rows).sum::<u64>().into(),
+            cs.iter().map(|c| c.seen.rows).sum::<u64>().into(),
         ];
         row.extend(of.map(|f| Cell::from(mean(cs, f))));
         match table.row(line) {
@@ -115,11 +117,12 @@ fn measured(
         sheet.rows.push(row);
     }
     let group = |title: &str, inside: &dyn Fn(&str) -> bool, paper: &[Option<f64>]| {
-        let members: Vec<&Vec<Cost>> = costs.iter().filter(|c| inside(c.0)).map(|c| c.1).collect();
+        let members: Vec<&Vec<Measured>> =
+            costs.iter().filter(|c| inside(c.0)).map(|c| c.1).collect();
         let rows = members
             .iter()
             .flat_map(|m| m.iter())
-            .map(|c| c.rows)
+            .map(|c| c.seen.rows)
             .sum::<u64>();
         let mut row: Vec<Cell> = vec![
             format!("Geo. M {title}").trim().into(),

@@ -66,12 +66,12 @@ pub fn table_2(dir: &Path, universities: u32, threads: usize, repeat: usize) -> 
     let (mut exec, mut whole) = (Vec::new(), Vec::new());
     for q in queries() {
         let c = cost(&db, q.text, &options(threads), repeat)?;
-        checked(&mut sheet, q, universities, c.rows);
+        checked(&mut sheet, q, universities, c.seen.rows);
         exec.push(c.exec.median());
         whole.push(c.whole.median());
         let mut row: Vec<Cell> = vec![
             q.name.into(),
-            c.rows.into(),
+            c.seen.rows.into(),
             c.exec.median().into(),
             c.exec.min().into(),
             c.exec.max().into(),
@@ -200,9 +200,9 @@ pub fn figure_16(stores: &Stores, largest: u32, threads: usize, repeat: usize) -
         let db = Database::open(&dir)?;
         for (i, q) in queries().iter().enumerate() {
             let c = cost(&db, q.text, &options(threads), repeat)?;
-            checked(&mut checks, q, n, c.rows);
+            checked(&mut checks, q, n, c.seen.rows);
             times[i].push(c.exec.median());
-            rows[i].push(c.rows);
+            rows[i].push(c.seen.rows);
         }
         drop(db);
         // The largest store is needed by the other figures.

@@ -1,5 +1,6 @@
 //! A description of this machine, and how much of its memory and disk is free.
 
+use crate::measure::size_in;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -32,9 +33,7 @@ pub fn free_memory() -> Option<u64> {
 }
 
 fn field(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+    size_in("/proc/meminfo", name)
 }
 
 /// Bytes free on the disk of a folder; `None` if the system does not tell.

@@ -151,12 +151,7 @@ impl Sheet {
 
 /// Geometric mean; NaN if there are no values or one is negative.
 pub fn geometric_mean(x: impl IntoIterator<Item = f64>) -> f64 {
-    let (mut sum, mut n) = (0.0, 0u32);
-    for x in x {
-        sum += x.ln();
-        n += 1;
-    }
-    (sum / f64::from(n)).exp()
+    jindou_peers::geometric_mean(x).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! The stores that the tables of a report need, each made once.
 
+use crate::measure::Folder;
+use crate::set::load_options;
 use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};
 use jindou_workloads::lubm::{Lubm, known};
 use std::path::{Path, PathBuf};
 
 /// A folder of stores.
 pub struct Stores {
-    root: PathBuf,
+    folder: Folder,
     temporary: bool,
     options: LoadOptions,
 }
@@ -19,28 +21,18 @@ const DISK_A_UNIVERSITY: u64 = 10 * (1 << 30) / 2_560;
 
 impl Stores {
     pub fn new(given: Option<&Path>, threads: usize, memory: Option<u64>) -> Result<Self> {
-        let root = given.map_or_else(
-            || std::env::temp_dir().join(format!("jindou-papers-{}", std::process::id())),
-            Path::to_owned,
-        );
-        std::fs::create_dir_all(&root).map_err(|e| Error::io(&root, e))?;
-        let mut options = LoadOptions::default().with_threads(threads);
-        if let Some(m) = memory {
-            options.memory = m;
-        }
+        let folder = Folder::new(given)?;
+        std::fs::create_dir_all(&folder.dir).map_err(|e| Error::io(&folder.dir, e))?;
         Ok(Self {
-            root,
+            folder,
             temporary: given.is_none(),
-            options,
+            options: load_options(memory, threads),
         })
     }
 
     /// The store of LUBM(`universities`), which is loaded if it does not exist.
-    ///
-    /// # Errors
-    /// Those of a load; [`Error::External`] if a store exists but has other data.
     pub fn lubm(&self, universities: u32) -> Result<PathBuf> {
-        let dir = self.root.join(format!("lubm-{universities}"));
+        let dir = self.folder.dir.join(format!("lubm-{universities}"));
         self.load(&dir, &Lubm::new(universities, 0))?;
         if let Some(t) = known::totals(universities) {
             let quads = Database::info(&dir)?.quads;
@@ -57,7 +49,7 @@ impl Stores {
 
     /// The store of the given data, in a folder named after its table.
     pub fn open(&self, name: &str, source: &dyn QuadSource) -> Result<PathBuf> {
-        let dir = self.root.join(name);
+        let dir = self.folder.dir.join(name);
         self.load(&dir, source)?;
         Ok(dir)
     }
@@ -80,7 +72,12 @@ impl Stores {
 
     /// The reason why LUBM(`universities`) does not fit into this machine's free memory and disk, if it does not.
     pub fn too_large(&self, universities: u32) -> Option<String> {
-        if self.root.join(format!("lubm-{universities}")).exists() {
+        if self
+            .folder
+            .dir
+            .join(format!("lubm-{universities}"))
+            .exists()
+        {
             return None;
         }
         let n = u64::from(universities);
@@ -104,16 +101,8 @@ impl Stores {
             lacks(
                 "disk",
                 n * DISK_A_UNIVERSITY,
-                super::machine::free_disk(&self.root),
+                super::machine::free_disk(&self.folder.dir),
             )
         })
-    }
-}
-
-impl Drop for Stores {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = std::fs::remove_dir_all(&self.root);
-        }
     }
 }

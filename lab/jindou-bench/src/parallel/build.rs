@@ -64,9 +64,6 @@ fn ids(dir: &Path, worker: u32) -> PathBuf {
 }
 
 /// Finds the partition in the folder `work`, or makes it.
-///
-/// # Errors
-/// Those of a load, and [`Error::Unsupported`] for a store with updates.
 pub fn parts(db: &Database, work: &Path, how: Partition, workers: u32, hops: u32) -> Result<Parts> {
     let snapshot = db.snapshot();
     let epoch = snapshot.base().epoch();

@@ -163,9 +163,6 @@ impl Prepared {
 
     /// Joins the workers' tables, whose ids are those of the whole store `db`, and runs the remaining query. Returns
     /// the number of rows, and the bytes of the answer as TSV (which is discarded) or its checksum.
-    ///
-    /// # Errors
-    /// [`Error::Limit`] if a join is too large.
     pub fn finish(&self, db: &Database, tables: Vec<Table>, check: bool) -> Result<(u64, u64)> {
         let mut tables = tables.into_iter();
         let mut joined = vec![];
@@ -233,9 +230,6 @@ impl Prepared {
     }
 
     /// Runs the query once on all workers.
-    ///
-    /// # Errors
-    /// [`Error::External`] if a worker ended or failed.
     pub fn round(&self, db: &Database, processes: &mut WorkerProcesses, how: How) -> Result<Round> {
         let How {
             gather,
@@ -294,20 +288,14 @@ fn collect(
             m => return Err(unexpected(worker, &m)),
         }
     }
-    let mut tables = vec![Table::default(); parts];
-    for share in &shares {
-        for (all, own) in tables.iter_mut().zip(&share.tables) {
-            all.append(own);
-        }
-    }
+    let tables = gathered(shares.iter().map(|s| &s.tables), parts);
     Ok((shares, tables))
 }
 
-/// Appends the tables of several partitions for each part, without processes.
-#[cfg(test)]
-pub fn gathered(tables: Vec<Vec<Table>>, parts: usize) -> Vec<Table> {
+/// Appends the tables of several partitions for each part.
+pub fn gathered<'a>(tables: impl IntoIterator<Item = &'a Vec<Table>>, parts: usize) -> Vec<Table> {
     let mut all = vec![Table::default(); parts];
-    for share in &tables {
+    for share in tables {
         for (all, own) in all.iter_mut().zip(share) {
             all.append(own);
         }

@@ -158,9 +158,6 @@ pub fn decompose(
 
 /// The decompositions for the partitions' number of hops and for every smaller one, widest first and without
 /// repetition. Wider parts are fewer, but may have many more rows.
-///
-/// # Errors
-/// As [`decompose`].
 pub fn choices(
     patterns: &[TriplePattern],
     needed: &BTreeSet<String>,

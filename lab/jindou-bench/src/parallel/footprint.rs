@@ -4,9 +4,6 @@ use jindou::{Error, Result};
 use std::path::Path;
 
 /// Clears the marks of accessed pages of this process.
-///
-/// # Errors
-/// [`Error::Io`] where the system has no `/proc/self/clear_refs`.
 pub fn clear() -> Result<()> {
     let path = "/proc/self/clear_refs";
     std::fs::write(path, "1").map_err(|e| Error::io(path, e))?;
@@ -45,9 +42,6 @@ fn forget_translations() -> Result<()> {
 
 /// Bytes of files in `dir` that this process accessed through mappings since [`clear`]. Whole pages (4096 bytes) count,
 /// as marked by the processor.
-///
-/// # Errors
-/// [`Error::Io`] where the system has no `/proc/self/smaps`.
 pub fn touched(dir: &Path) -> Result<u64> {
     let path = "/proc/self/smaps";
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
@@ -79,23 +73,7 @@ fn is_hexadecimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Bytes of the files in `dir`.
-pub fn size(dir: &Path) -> Result<u64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
-        let entry = entry.map_err(|e| Error::io(dir, e))?;
-        let meta = entry.metadata().map_err(|e| Error::io(entry.path(), e))?;
-        if meta.is_file() {
-            bytes += meta.len();
-        }
-    }
-    Ok(bytes)
-}
-
 /// Asks the system to drop the files in `dir` from its page cache. Pages that a process has mapped and accessed stay.
-///
-/// # Errors
-/// [`Error::Io`]; [`Error::Unsupported`] on systems without such a call.
 #[cfg(target_os = "linux")]
 pub fn drop_from_cache(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
@@ -154,6 +132,6 @@ mod tests {
         assert_eq!(sum(10..13), 3);
         let bytes = touched(dir.path()).unwrap();
         assert_eq!(bytes, 3 << 12);
-        assert_eq!(size(dir.path()).unwrap(), 64 << 12);
+        assert_eq!(crate::measure::bytes_in(dir.path()), 64 << 12);
     }
 }

@@ -17,9 +17,6 @@ const MOST_IDS: usize = 400_000_000;
 
 /// The natural join of all relations with multiset semantics. It begins with the smallest, and continues with the
 /// smallest that shares a column with the result so far. O(input + output) per join.
-///
-/// # Errors
-/// [`Error::Limit`] if an intermediate result is too large.
 pub fn join(mut relations: Vec<Relation>) -> Result<Relation> {
     let size = |r: &Relation| r.table.rows;
     let Some(first) = (0..relations.len()).min_by_key(|&i| size(&relations[i])) else {
@@ -116,9 +113,6 @@ fn pair(build: &Relation, probe: &Relation) -> Result<Relation> {
 impl Relation {
     /// Calls `take` with the given columns of every row; with `distinct`, of every distinct one. A missing column has
     /// the id 0, which means unbound.
-    ///
-    /// # Errors
-    /// Those of `take`.
     pub fn project(
         &self,
         columns: &[String],

@@ -35,18 +35,16 @@ pub mod worker;
 mod workload;
 
 use crate::args::parallel::{BenchParallel, Model};
+use crate::measure::Folder;
 use fit::Line;
 use jindou::{Error, Result};
 use std::process::ExitCode;
 
 pub fn run(a: &BenchParallel) -> Result<ExitCode> {
-    let temporary = tempfile::Builder::new()
-        .prefix("jindou-parallel-")
-        .tempdir()
-        .map_err(|e| Error::io(std::env::temp_dir(), e))?;
-    let work = a.work.clone().unwrap_or_else(|| temporary.path().into());
-    std::fs::create_dir_all(&work).map_err(|e| Error::io(&work, e))?;
-    let workload = workload::workload(a, &work)?;
+    let folder = Folder::new(a.work.as_deref())?;
+    let work = &folder.dir;
+    std::fs::create_dir_all(work).map_err(|e| Error::io(work, e))?;
+    let workload = workload::workload(a, work)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!(
         "{}; {cores} cores here: with {cores} workers the master shares one with a worker",
@@ -65,7 +63,7 @@ pub fn run(a: &BenchParallel) -> Result<ExitCode> {
     }
     if a.model != Model::Task {
         let before = lines.len();
-        study::data(&workload, &queries, &work, a, &mut lines)?;
+        study::data(&workload, &queries, work, a, &mut lines)?;
         let of_data: Vec<&Line> = lines[before..].iter().collect();
         report::lines(
             "Data parallelism (figures 4 and 5): SD and LD; no result is missed",

@@ -20,9 +20,6 @@ pub struct WorkerProcesses {
 
 impl WorkerProcesses {
     /// Starts `workers` processes of this same program.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if one cannot be started, [`Error::External`] if one ends at once.
     pub fn start(workers: u32) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("jindou-parallel-")
@@ -123,9 +120,6 @@ impl WorkerProcesses {
     }
 
     /// Waits for a message of one worker.
-    ///
-    /// # Errors
-    /// [`Error::External`] if it ended or failed.
     pub fn hear(&mut self, worker: usize) -> Result<Message> {
         match receive(&mut self.sockets[worker]) {
             Err(Error::SinkClosed) => Err(self.ended(worker)),

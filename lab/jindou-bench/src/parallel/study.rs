@@ -4,7 +4,6 @@ use super::build::{Parts, parts};
 use super::data::{How, Prepared, Round, estimate, prepare};
 use super::decompose::Rules;
 use super::fit::{Line, mean_and_deviation};
-use super::footprint;
 use super::processes::{WorkerProcesses, unexpected};
 use super::report;
 use super::task::{self, Pass, Right};
@@ -12,6 +11,7 @@ use super::wire::Message;
 use super::worker::{options, size_of_answer};
 use super::workload::{Query, Workload};
 use crate::args::parallel::{BenchParallel, Gather, Partition};
+use crate::measure::{bytes_in, median};
 use jindou::{Database, Error, Result};
 use std::path::Path;
 
@@ -49,9 +49,6 @@ const RUNS: usize = 5;
 const PASSES: usize = 3;
 
 /// Computes the right answers on the whole store in this process, and measures footprints and serial times in a worker.
-///
-/// # Errors
-/// [`Error::External`] if a number of rows is not the known one.
 pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified>> {
     let mut out = vec![];
     {
@@ -83,7 +80,7 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
         }
         // The database is closed before any cold run, since pages that this process has mapped would stay in memory.
     }
-    let bytes = footprint::size(&workload.store)?;
+    let bytes = bytes_in(&workload.store);
     let mut processes = task::processes(workload, 1)?;
     let queries = out.iter().map(|q| q.query.texts[0].clone()).collect();
     processes.tell(0, &Message::Touch { queries })?;
@@ -107,12 +104,6 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
     }
     report::footprints(&out, bytes, a.large);
     Ok(out)
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut v: Vec<f64> = values.collect();
-    v.sort_by(f64::total_cmp);
-    v.get(v.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Runs the models ST and LT: task parallelism with queries of small and large footprint.
@@ -391,7 +382,7 @@ fn measure(
             list.into_iter().nth(at)
         })
         .collect();
-    Ok((median(serial.into_iter()), middle))
+    Ok((median(serial), middle))
 }
 
 fn unequal(q: &Classified, parts: &Parts, rows: u64, right: u64) -> Error {

@@ -47,9 +47,6 @@ pub fn processes(workload: &Workload, workers: u32) -> Result<WorkerProcesses> {
 }
 
 /// Runs the whole pool on one worker, which gets it at once: the serial time.
-///
-/// # Errors
-/// [`Error::External`] for a wrong answer or a worker that ended.
 pub fn serial(
     processes: &mut WorkerProcesses,
     pool: &[&str],
@@ -75,9 +72,6 @@ pub fn serial(
 }
 
 /// Runs the pool on all workers, handing out one query at a time.
-///
-/// # Errors
-/// [`Error::External`] for a wrong answer or a worker that ended.
 pub fn parallel(
     processes: &mut WorkerProcesses,
     pool: &[&str],

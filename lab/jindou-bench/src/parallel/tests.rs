@@ -151,10 +151,10 @@ fn check_one(
         .map(|s| texts.iter().map(|t| s.find(t).unwrap()).collect())
         .collect();
     let found = prepared
-        .finish(db, gathered(tables.clone(), prepared.parts()), true)
+        .finish(db, gathered(&tables, prepared.parts()), true)
         .unwrap();
     let written = prepared
-        .finish(db, gathered(tables, prepared.parts()), false)
+        .finish(db, gathered(&tables, prepared.parts()), false)
         .unwrap();
     // The workers' text has as many rows and bytes as the single store's.
     if let Some(only) = prepared.only() {

@@ -27,9 +27,6 @@ pub struct Workload {
 }
 
 /// Makes the store in the folder `work`, or finds it there, and makes the queries.
-///
-/// # Errors
-/// Those of a load; [`Error::External`] if an existing store has other data.
 pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
     let (title, queries) = match (a.lubm, a.watdiv, &a.queries) {
         (Some(n), ..) => (format!("LUBM({n})"), of_lubm(n, a)),

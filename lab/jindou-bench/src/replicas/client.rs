@@ -1,7 +1,9 @@
 //! A client over one kept connection that sees status, headers and body of each answer.
 
+use jindou::{Error, Result};
+use jindou_testing::http;
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -112,19 +114,12 @@ impl Request {
     }
 }
 
-/// Bytes of an answer that is taken for a mistake.
-const LONGEST: u64 = 1 << 30;
-
 /// A client of one server.
 #[derive(Debug)]
 pub struct Client {
     address: Address,
     limit: Duration,
-    kept: Option<BufReader<TcpStream>>,
-}
-
-fn wrong(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
+    kept: Option<TcpStream>,
 }
 
 impl Client {
@@ -137,25 +132,37 @@ impl Client {
         }
     }
 
-    fn connect(&self) -> io::Result<BufReader<TcpStream>> {
+    fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect_timeout(&self.address.socket, self.limit)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(self.limit))?;
         stream.set_write_timeout(Some(self.limit))?;
-        Ok(BufReader::new(stream))
+        Ok(stream)
     }
 
     /// Sends a request. A connection that failed is not used again. If a kept one was closed before any of the answer came, a request
     /// that may be repeated is sent again over a new one (RFC 9110, section 9.2.2).
     pub fn send(&mut self, request: &Request) -> io::Result<Answer> {
-        let (message, head) = (self.message(request), request.method == "HEAD");
+        let message = self.message(request);
         if let Some(kept) = self.kept.take() {
-            match self.exchange(kept, &message, head) {
+            match self.exchange(kept, &message, &request.method) {
                 Err(e) if is_closed(&e) && request.may_be_repeated() => {}
                 done => return done,
             }
         }
-        self.exchange(self.connect()?, &message, head)
+        self.exchange(self.connect()?, &message, &request.method)
+    }
+
+    /// Sends a request that must succeed.
+    pub fn succeed(&mut self, request: &Request) -> Result<Answer> {
+        let answer = self.send(request);
+        let (method, path, socket) = (&request.method, &request.path, self.address.socket);
+        let failed = |why: String| Error::external(format!("{method} {path} at {socket}: {why}"));
+        let answer = answer.map_err(|e| failed(e.to_string()))?;
+        match answer.is_success() {
+            true => Ok(answer),
+            false => Err(failed(format!("{} {}", answer.status, answer.text()))),
+        }
     }
 
     fn message(&self, request: &Request) -> Vec<u8> {
@@ -179,16 +186,23 @@ impl Client {
 
     fn exchange(
         &mut self,
-        mut connection: BufReader<TcpStream>,
+        mut connection: TcpStream,
         message: &[u8],
-        head: bool,
+        method: &str,
     ) -> io::Result<Answer> {
-        connection.get_mut().write_all(message)?;
-        let (answer, stays) = read(&mut connection, head)?;
-        if stays {
+        connection.write_all(message)?;
+        let answer = http::try_receive(&mut connection, method)?;
+        if let Some(failure) = answer.failure {
+            return Err(failure.into());
+        }
+        if answer.header("connection") != "close" {
             self.kept = Some(connection);
         }
-        Ok(answer)
+        Ok(Answer {
+            status: answer.status,
+            headers: answer.headers,
+            body: answer.body,
+        })
     }
 }
 
@@ -198,64 +212,4 @@ fn is_closed(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
     )
-}
-
-fn line(from: &mut impl BufRead) -> io::Result<String> {
-    let mut line = String::new();
-    if from.take(1 << 16).read_line(&mut line)? == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(line.trim_end().to_owned())
-}
-
-fn exactly(from: &mut impl Read, bytes: u64, to: &mut Vec<u8>) -> io::Result<()> {
-    if bytes > LONGEST {
-        return Err(wrong("an answer is too long"));
-    }
-    match from.take(bytes).read_to_end(to)? as u64 == bytes {
-        true => Ok(()),
-        false => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
-}
-
-/// An answer, of HEAD without its body, and whether the connection can be used again.
-fn read(from: &mut impl BufRead, head: bool) -> io::Result<(Answer, bool)> {
-    let status = line(from)?;
-    let status = status.split(' ').nth(1).and_then(|s| s.parse().ok());
-    let mut answer = Answer {
-        status: status.ok_or_else(|| wrong("no status"))?,
-        headers: Vec::new(),
-        body: Vec::new(),
-    };
-    loop {
-        let header = line(from)?;
-        if header.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = header.split_once(':') {
-            let pair = (name.to_ascii_lowercase(), value.trim().to_owned());
-            answer.headers.push(pair);
-        }
-    }
-    if head {
-        // Its headers are those of GET.
-    } else if answer.header("transfer-encoding") == Some("chunked") {
-        loop {
-            let size = line(from)?;
-            let size = u64::from_str_radix(size.trim(), 16).map_err(|_| wrong("no chunk"))?;
-            exactly(from, size, &mut answer.body)?;
-            line(from)?;
-            if size == 0 {
-                break;
-            }
-        }
-    } else if let Some(length) = answer.header("content-length") {
-        let length = length.parse().map_err(|_| wrong("no length"))?;
-        exactly(from, length, &mut answer.body)?;
-    } else if answer.status != 204 {
-        from.take(LONGEST).read_to_end(&mut answer.body)?;
-        return Ok((answer, false));
-    }
-    let stays = answer.header("connection") != Some("close");
-    Ok((answer, stays))
 }

@@ -2,7 +2,7 @@
 //! same disk, and on one and several servers with it. Clients and servers share the machine's cores.
 
 use super::client::{Address, Client, Request};
-use super::servers::{Place, Server, wrong};
+use super::servers::{NOTHING, Place, Server, wrong};
 use crate::args::replicas::{ReplicasCommits, ReplicasSetup};
 use crate::measure::Times;
 use jindou::Error;
@@ -24,14 +24,33 @@ fn send(address: Address, name: &str, end: Instant) -> Result<Vec<Duration>> {
         let text = format!(
             "INSERT DATA {{ <http://e/{name}/{i}> <http://e/number> {i} ; <http://e/by> <http://e/{name}> }}"
         );
-        let answer = client.send(&Request::update(text));
-        let answer = answer.map_err(|e| wrong(format!("an update: {e}")))?;
-        if !answer.is_success() {
-            return Err(wrong(format!("an update: {}", answer.text())));
-        }
+        client.succeed(&Request::update(text))?;
         times.push(begun.elapsed());
     }
     Ok(times)
+}
+
+/// Clients that send until `end`, each to one of the addresses. Gives the time of each transaction.
+pub fn transactions(
+    addresses: &[Address],
+    clients: usize,
+    name: &str,
+    end: Instant,
+) -> Result<Vec<Duration>> {
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..clients)
+            .map(|c| {
+                let address = addresses[c % addresses.len()].clone();
+                scope.spawn(move || send(address, &format!("{name}c{c}"), end))
+            })
+            .collect();
+        let mut times = Vec::new();
+        for client in all {
+            let one = client.join().map_err(|_| wrong("a client ended"))?;
+            times.extend(one?);
+        }
+        Ok::<_, Error>(times)
+    })
 }
 
 /// The sum of a figure over servers, and over its labels.
@@ -51,10 +70,7 @@ pub fn figure(servers: &[Server], name: &str) -> f64 {
 
 fn quads(server: &Server) -> Result<u64> {
     let request = Request::query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", None);
-    let answer = server.client(LIMIT).send(&request);
-    let text = answer
-        .map_err(|e| wrong(format!("{}: {e}", server.name)))?
-        .text();
+    let text = server.client(LIMIT).succeed(&request)?.text();
     let number = text.lines().nth(1).and_then(|l| l.parse().ok());
     number.ok_or_else(|| wrong(format!("{}: {text}", server.name)))
 }
@@ -72,20 +88,8 @@ fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Re
     let begun = Instant::now();
     let end = begun + time;
     let run = begun.elapsed().as_nanos() + u128::from(before);
-    let times = std::thread::scope(|scope| {
-        let all: Vec<_> = (0..clients)
-            .map(|c| {
-                let address = servers[c % servers.len()].address.clone();
-                scope.spawn(move || send(address, &format!("r{run}c{c}"), end))
-            })
-            .collect();
-        let mut times = Vec::new();
-        for client in all {
-            let one = client.join().map_err(|_| wrong("a client ended"))?;
-            times.extend(one?);
-        }
-        Ok::<_, Error>(times)
-    })?;
+    let addresses: Vec<Address> = servers.iter().map(|s| s.address.clone()).collect();
+    let times = transactions(&addresses, clients, &format!("r{run}"), end)?;
     let seconds = begun.elapsed().as_secs_f64();
     let acknowledged = times.len() as u64;
     for server in servers {
@@ -115,11 +119,10 @@ pub fn run(a: &ReplicasCommits) -> Result<ExitCode> {
     println!(
         "server                 clients transactions/s  median, ms  99 %, ms     puts   ms/put   lost  lookups"
     );
-    let nothing = "<http://e/s> <http://e/p> <http://e/o> .";
     let mut own = Vec::new();
     {
         let place = Place::new(&a.setup)?;
-        place.load("alone", nothing)?;
+        place.load("alone", NOTHING)?;
         let alone = [place.alone("alone", &[])?];
         for &clients in &a.clients {
             own.push(measure("without --log", &alone, clients, a.time)?);

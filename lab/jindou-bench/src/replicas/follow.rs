@@ -22,8 +22,7 @@ fn watch(address: Address, end: &AtomicBool) -> Result<Vec<(u64, Instant)>> {
     let request = Request::query("ASK { <http://e/nothing> ?p ?o }", Some("any"));
     let mut seen: Vec<(u64, Instant)> = Vec::new();
     while !end.load(Ordering::Relaxed) {
-        let answer = client.send(&request);
-        let answer = answer.map_err(|e| wrong(format!("a query: {e}")))?;
+        let answer = client.succeed(&request)?;
         let now = Instant::now();
         let number = answer.snapshot().ok_or_else(|| wrong(answer.text()))?;
         if seen.last().is_none_or(|(last, _)| *last < number) {
@@ -55,10 +54,10 @@ fn write(
             .map(|i| format!("<http://e/{n}/{i}> <http://e/number> {i} . "))
             .collect();
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        let answer = client.send(&Request::update(format!("INSERT DATA {{ {triples} }}")));
-        let answer = answer.map_err(|e| wrong(format!("an update: {e}")))?;
-        let number = answer.snapshot().filter(|_| answer.is_success());
-        done.push((number.ok_or_else(|| wrong(answer.text()))?, Instant::now()));
+        let update = Request::update(format!("INSERT DATA {{ {triples} }}"));
+        let answer = client.succeed(&update)?;
+        let number = answer.snapshot().ok_or_else(|| wrong(answer.text()))?;
+        done.push((number, Instant::now()));
     }
     Ok(done)
 }

@@ -10,6 +10,7 @@ mod isolated;
 pub(crate) mod lubm;
 mod queries;
 pub(crate) mod reads;
+pub(crate) mod relay;
 pub(crate) mod roll;
 pub(crate) mod servers;
 pub(crate) mod simulate;

@@ -5,7 +5,8 @@ use super::client::{Client, Request};
 use super::servers::{Place, Server, turtle, wrong};
 use crate::args::replicas::ReplicasReads;
 use crate::measure::Times;
-use jindou::{Error, Result};
+use crate::process::time_of;
+use jindou::Result;
 use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,20 +16,9 @@ const SUBJECTS: u64 = 10_000;
 
 /// Processor time of a process so far.
 pub fn used(server: &Server) -> Result<Duration> {
-    let id = server.process.as_ref().map(crate::process::Process::id);
-    let path = format!("/proc/{}/stat", id.unwrap_or_default());
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
-    // After the name, which may have spaces: fields 14 and 15 of all.
-    let fields = text.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = fields
-        .split_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|f| f.parse::<u64>().ok())
-        .sum();
-    // SAFETY: the call reads a constant of the system.
-    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-    Ok(Duration::from_millis(ticks * 1000 / a_second))
+    let process = server.process.as_ref();
+    let process = process.ok_or_else(|| wrong(format!("{} does not run", server.name)))?;
+    time_of(process.id())
 }
 
 fn data() -> String {
@@ -50,9 +40,8 @@ fn ask(server: &Server, client: &mut Client, queries: u64) -> Result<Duration> {
         let s = n * 31 % SUBJECTS;
         let text =
             format!("SELECT ?o ?n {{ <http://e/s{s}> <http://e/p> ?o . ?o <http://e/q> ?n }}");
-        let answer = client.send(&Request::query(text, None));
-        let answer = answer.map_err(|e| wrong(format!("{}: {e}", server.name)))?;
-        if !answer.is_success() || answer.body.iter().filter(|&&b| b == b'\n').count() != 2 {
+        let answer = client.succeed(&Request::query(text, None))?;
+        if answer.body.iter().filter(|&&b| b == b'\n').count() != 2 {
             return Err(wrong(format!("{}: {}", server.name, answer.text())));
         }
     }

@@ -141,11 +141,8 @@ pub fn under_load(
 
 /// Ends a server by SIGTERM.
 pub fn end(server: &mut Server) {
-    if let Some(process) = &mut server.process {
-        process.terminate();
-        if !process.ends_within(PATIENCE) {
-            println!("server {} does not end", server.name);
-        }
+    if !server.end() {
+        println!("server {} does not end", server.name);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::client::{Address, Client, Request};
 use super::isolated::{Disk, Network};
+use super::relay::Relay;
 use crate::args::replicas::ReplicasSetup;
 use crate::jindou_program;
-use crate::measure::temporary_folder;
+use crate::measure::{copy, temporary_folder};
 use crate::process::Process;
 use jindou::parse::{Format, Sources};
 use jindou::replica::HeldShards;
@@ -14,6 +15,7 @@ use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -37,6 +39,10 @@ pub struct Server {
     pub store: PathBuf,
     pub address: Address,
     pub process: Option<Process>,
+    /// Where other servers of the log dial it.
+    pub peers: String,
+    /// The way of the other servers to it, if that can be cut.
+    pub link: Option<Relay>,
     /// Its standard error.
     pub said: PathBuf,
     program: PathBuf,
@@ -97,11 +103,22 @@ impl Server {
         }
     }
 
+    /// Ends it by SIGTERM if it runs; false if it does not end.
+    pub fn end(&mut self) -> bool {
+        let process = self.process.as_mut();
+        process.is_none_or(|process| process.terminate(PATIENCE))
+    }
+
     /// Kills it if it runs.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
         }
+    }
+
+    /// Where SPARQL queries are sent.
+    pub fn url(&self) -> String {
+        format!("http://{}/query", self.address.socket)
     }
 
     pub fn client(&self, limit: Duration) -> Client {
@@ -114,14 +131,28 @@ impl Server {
     }
 }
 
-/// Copies the files of a folder.
-pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+/// Counts how often something went away and came back; odd while it is away.
+#[derive(Default)]
+pub struct Moves(AtomicU64);
+
+impl Moves {
+    /// Counts that it goes, or comes back.
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
-    Ok(())
+
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub fn is_away(&self) -> bool {
+        !self.count().is_multiple_of(2)
+    }
+
+    /// True if it was away at any time since it had made this many moves.
+    pub fn was_away(&self, moves: u64) -> bool {
+        !moves.is_multiple_of(2) || self.count() != moves
+    }
 }
 
 /// Where everything lies.
@@ -134,6 +165,10 @@ pub struct Place {
     /// Number of shards of the store, if it is sharded, and of the servers that have each.
     pub shards: Option<u32>,
     holders: u32,
+    /// True if the servers take updates.
+    pub is_writable: bool,
+    /// True if the servers of the log reach each other through relays.
+    pub is_relayed: bool,
 }
 
 /// A network and disks of their own.
@@ -168,6 +203,8 @@ impl Place {
             isolated: None,
             shards: setup.shards,
             holders: setup.replicas,
+            is_writable: true,
+            is_relayed: false,
         })
     }
 
@@ -249,16 +286,19 @@ impl Place {
 
     /// A server without a shared log, over a store that is there.
     pub fn alone(&self, name: &'static str, more: &[String]) -> Result<Server> {
-        let mut server = self.server(name, more.to_vec())?;
+        let mut server = self.server(name, more);
         server.start()?;
         server.ready(PATIENCE)?;
         Ok(server)
     }
 
-    fn server(&self, name: &'static str, mut arguments: Vec<String>) -> Result<Server> {
-        arguments.push("--writable".into());
+    fn server(&self, name: &'static str, arguments: &[String]) -> Server {
+        let mut arguments = arguments.to_vec();
+        if self.is_writable && self.isolated.is_none() {
+            arguments.push("--writable".into());
+        }
         let socket = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        Ok(Server {
+        Server {
             name,
             store: self.path(name),
             address: Address {
@@ -266,11 +306,13 @@ impl Place {
                 token: None,
             },
             process: None,
+            peers: String::new(),
+            link: None,
             said: self.path(&format!("{name}.said")),
             program: self.program.clone(),
             within: Vec::new(),
             arguments,
-        })
+        }
     }
 
     /// A server of the shared log that does not run yet.
@@ -278,28 +320,40 @@ impl Place {
         let mut arguments = more.to_vec();
         arguments.extend(["--log".into(), self.log.clone()]);
         arguments.extend(["--name".into(), NAMES[i].into()]);
-        let (ip, peers) = match &self.isolated {
+        let (ip, port) = match &self.isolated {
             None => (IpAddr::from(Ipv4Addr::LOCALHOST), free_port()),
             Some(isolated) => (isolated.network.address(i).into(), 7979),
         };
-        arguments.extend(["--peer-address".into(), format!("{ip}:{peers}")]);
+        let listens = format!("{ip}:{port}");
+        let link = self.is_relayed.then(|| Relay::start(listens.clone()));
+        let link = link.transpose().map_err(|e| Error::io("a relay", e))?;
+        let peers = match &link {
+            Some(link) => {
+                arguments.extend(["--peer-listen".into(), listens]);
+                link.address.to_string()
+            }
+            None => listens,
+        };
+        arguments.extend(["--peer-address".into(), peers.clone()]);
         let Some(isolated) = &self.isolated else {
-            return self.server(NAMES[i], arguments);
+            return Ok(Server {
+                peers,
+                link,
+                ..self.server(NAMES[i], &arguments)
+            });
         };
         let tokens = self.path("tokens").display().to_string();
         arguments.extend(["--token-file".into(), tokens]);
         Ok(Server {
-            name: NAMES[i],
             store: isolated.stores[i].path().join("store"),
             address: Address {
                 socket: (ip, 7878).into(),
                 token: Some(TOKEN),
             },
-            process: None,
-            said: self.path(&format!("{}.said", NAMES[i])),
-            program: self.program.clone(),
+            peers,
+            link,
             within: isolated.network.within(i),
-            arguments,
+            ..self.server(NAMES[i], &arguments)
         })
     }
 

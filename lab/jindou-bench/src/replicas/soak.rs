@@ -4,8 +4,8 @@
 use super::client::{Client, Request};
 use super::servers::{Place, Server, turtle, wrong};
 use crate::args::replicas::ReplicasSoak;
-use crate::measure::bytes_in;
-use jindou::{Error, Result};
+use crate::measure::{bytes_in, size_in};
+use jindou::Result;
 use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,23 +39,11 @@ fn last_of(subject: u64, done: u64, subjects: u64) -> u64 {
         .map_or(0, |round| round * subjects + subject + 1)
 }
 
-fn send(client: &mut Client, server: &Server, request: &Request) -> Result<String> {
-    let answer = client.send(request);
-    let answer = answer.map_err(|e| wrong(format!("{}: {e}", server.name)))?;
-    match answer.is_success() {
-        true => Ok(answer.text()),
-        false => Err(wrong(format!("{}: {}", server.name, answer.text()))),
-    }
-}
-
 /// Bytes of memory that only a process has: pages of mapped files do not count.
 fn memory_of(server: &Server) -> Result<u64> {
     let id = server.process.as_ref().map(crate::process::Process::id);
     let path = format!("/proc/{}/status", id.unwrap_or_default());
-    let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    Ok(kib.ok_or_else(|| wrong(format!("{path} has no RssAnon")))? << 10)
+    size_in(&path, "RssAnon:").ok_or_else(|| wrong(format!("{path} has no RssAnon")))
 }
 
 /// Figures after a merge: the most of all servers, and the log's.
@@ -93,12 +81,7 @@ impl Soak<'_> {
             values(self.done)
         );
         let at = self.done as usize % self.servers.len();
-        send(
-            &mut self.clients[at],
-            &self.servers[at],
-            &Request::update(text),
-        )
-        .map(drop)
+        self.clients[at].succeed(&Request::update(text)).map(drop)
     }
 
     /// Compares the number of quads, and the values of some subjects, at each server.
@@ -106,14 +89,15 @@ impl Soak<'_> {
         let (subjects, done) = (self.subjects(), self.done);
         let count = Request::query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", Some("strict"));
         for (server, client) in self.servers.iter().zip(&mut self.clients) {
-            let found = send(client, server, &count)?;
+            let found = client.succeed(&count)?.text();
             if !found.contains(&(subjects * VALUES).to_string()) {
                 return Err(wrong(format!("{} counts {found}", server.name)));
             }
             for n in 0..COMPARED {
                 let subject = (done + n * 7_919) % subjects;
                 let text = format!("SELECT ?p ?o {{ <http://e/s{subject}> ?p ?o }}");
-                let found = send(client, server, &Request::query(text, Some("strict")))?;
+                let query = Request::query(text, Some("strict"));
+                let found = client.succeed(&query)?.text();
                 let mut found: Vec<&str> = found.lines().skip(1).collect();
                 let update = last_of(subject, done, subjects);
                 let mut want: Vec<String> = (0..VALUES)
@@ -135,8 +119,8 @@ impl Soak<'_> {
     fn merge(&mut self) -> Result<Sample> {
         let request = Request::new("POST", "/admin/merge");
         let mut sample = Sample::default();
-        for (server, client) in self.servers.iter().zip(&mut self.clients) {
-            send(client, server, &request)?;
+        for client in &mut self.clients {
+            client.succeed(&request)?;
         }
         self.compare()?;
         for server in &self.servers {

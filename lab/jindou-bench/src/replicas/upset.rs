@@ -2,7 +2,7 @@
 
 use super::check::{Difference, Replicas};
 use super::client::{Answer, Request};
-use super::servers::{PATIENCE, wrong};
+use super::servers::wrong;
 use super::steps::Steps;
 use jindou::Result;
 use std::fmt;
@@ -99,18 +99,11 @@ impl Upset {
             && !last
         {
             let server = steps.below(count) as usize;
-            if steps.below(2) == 0
-                && let Some(process) = &mut replicas.servers[server].process
-            {
-                process.terminate();
-                if !process.ends_within(PATIENCE) {
-                    return Ok(Some(format!(
-                        "{} does not end",
-                        replicas.servers[server].name
-                    )));
-                }
+            let ending = &mut replicas.servers[server];
+            if steps.below(2) == 0 && !ending.end() {
+                return Ok(Some(format!("{} does not end", ending.name)));
             }
-            replicas.servers[server].kill();
+            ending.kill();
             self.ended += 1;
             self.away = Some((server, step + steps.below(AWAY)));
             if count == 1 {

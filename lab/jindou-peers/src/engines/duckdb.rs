@@ -364,7 +364,7 @@ impl Engine for DuckDb {
         read_tsv(text.as_slice())
     }
 
-    fn memory(&self) -> Memory {
+    fn memory(&mut self) -> Memory {
         self.up
             .as_ref()
             .map_or(Memory::default(), |u| u.running.memory())

@@ -1,7 +1,7 @@
 //! Apache Jena: TDB2's loader and statistics, Fuseki as the server; one jar has all three.
 
-use super::server::{Server, serve};
-use super::{Setup, free_port, java};
+use super::server::Server;
+use super::{Setup, free_port};
 use crate::process::{disk_usage, run_to_end};
 use crate::{About, Engine, Error, Loaded, Result, install};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl Jena {
     }
 
     fn java(&self) -> Command {
-        let mut c = Command::new(java());
+        let mut c = Command::new(install::java());
         c.arg(format!("-Xmx{}m", self.setup.mebibytes()))
             .arg("-cp")
             .arg(&self.jar)
@@ -124,5 +124,7 @@ impl Engine for Jena {
         )
     }
 
-    serve!();
+    fn server(&mut self) -> Option<&mut Server> {
+        Some(&mut self.server)
+    }
 }

@@ -1,6 +1,6 @@
 //! Jindou itself, loaded and asked like the others: its command as a program, its server over HTTP.
 
-use super::server::{Server, serve};
+use super::server::Server;
 use super::{Setup, free_port, version_of};
 use crate::process::{disk_usage, run_to_end};
 use crate::{About, Engine, Loaded, Result};
@@ -16,7 +16,6 @@ pub struct Jindou {
 
 impl Jindou {
     /// `program` is the command's path.
-    #[must_use]
     pub fn new(program: PathBuf, setup: Setup) -> Self {
         Self {
             program,
@@ -26,7 +25,6 @@ impl Jindou {
     }
 
     /// True if the command has a server.
-    #[must_use]
     pub fn can_serve(program: &Path) -> bool {
         Command::new(program)
             .args(["serve", "--help"])
@@ -38,7 +36,6 @@ impl Jindou {
     }
 
     /// The store that a load makes.
-    #[must_use]
     pub fn store(&self) -> PathBuf {
         self.setup.store().join("jindou")
     }
@@ -89,5 +86,7 @@ impl Engine for Jindou {
         )
     }
 
-    serve!();
+    fn server(&mut self) -> Option<&mut Server> {
+        Some(&mut self.server)
+    }
 }

@@ -8,8 +8,9 @@ mod server;
 mod virtuoso;
 
 pub use jindou::Jindou;
+pub use server::Server;
 
-use crate::install::{self, Peer};
+use crate::install::Peer;
 use crate::{Engine, Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -86,11 +87,6 @@ fn free_port() -> Result<u16> {
         .and_then(|l| l.local_addr())
         .map(|a| a.port())
         .map_err(|e| Error::io("127.0.0.1", e))
-}
-
-/// The `java` of the machine, or of `JAVA_HOME`.
-fn java() -> PathBuf {
-    install::java()
 }
 
 /// The first line with a digit that a program prints about its version. It must begin the line's first word or follow

@@ -1,6 +1,6 @@
 //! Oxigraph: its own command loads and serves.
 
-use super::server::{Server, serve};
+use super::server::Server;
 use super::{Setup, free_port, version_of};
 use crate::process::{disk_usage, run_to_end};
 use crate::{About, Engine, Loaded, Result};
@@ -72,5 +72,7 @@ impl Engine for Oxigraph {
         )
     }
 
-    serve!();
+    fn server(&mut self) -> Option<&mut Server> {
+        Some(&mut self.server)
+    }
 }

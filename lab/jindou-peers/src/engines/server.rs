@@ -1,9 +1,9 @@
 //! Code common to all HTTP servers.
 
-use crate::engine::{Failure, Memory, Outcome, Timed};
+use crate::Result;
+use crate::engine::{Failure, Memory, Outcome};
 use crate::http::Endpoint;
 use crate::process::Running;
-use crate::{Result, Seen};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -40,68 +40,22 @@ impl Server {
         Ok(())
     }
 
-    fn endpoint(&mut self) -> Outcome<&mut Endpoint> {
+    pub(crate) fn endpoint(&mut self) -> Outcome<&mut Endpoint> {
         match &mut self.up {
             Some((_, e)) => Ok(e),
             None => Err(Failure::Broken("it does not run".into())),
         }
     }
 
-    pub fn time(&mut self, query: &str, limit: Duration) -> Outcome<Timed> {
-        self.endpoint()?.time(query, limit)
-    }
-
-    pub fn check(&mut self, query: &str, limit: Duration) -> Outcome<Seen> {
-        self.endpoint()?.check(query, limit)
-    }
-
-    pub fn answer(&mut self, query: &str, limit: Duration) -> Outcome<Vec<u8>> {
-        self.endpoint()?.answer(query, limit)
-    }
-
-    pub fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> Memory {
         self.up
             .as_ref()
             .map_or(Memory::default(), |(r, _)| r.memory())
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         if let Some((running, _)) = self.up.take() {
             running.terminate(GOODBYE);
         }
     }
 }
-
-/// The methods of [`crate::Engine`] that every server answers alike.
-macro_rules! serve {
-    () => {
-        fn time(
-            &mut self,
-            query: &str,
-            limit: std::time::Duration,
-        ) -> crate::Outcome<crate::Timed> {
-            self.server.time(query, limit)
-        }
-
-        fn check(
-            &mut self,
-            query: &str,
-            limit: std::time::Duration,
-        ) -> crate::Outcome<crate::Seen> {
-            self.server.check(query, limit)
-        }
-
-        fn answer(&mut self, query: &str, limit: std::time::Duration) -> crate::Outcome<Vec<u8>> {
-            self.server.answer(query, limit)
-        }
-
-        fn memory(&self) -> crate::Memory {
-            self.server.memory()
-        }
-
-        fn stop(&mut self) {
-            self.server.stop();
-        }
-    };
-}
-pub(super) use serve;

@@ -1,6 +1,6 @@
 //! Virtuoso: the server loads (`rdf_loader_run` through `isql-vt`) and answers.
 
-use super::server::{Server, serve};
+use super::server::Server;
 use super::{Setup, free_port, version_of};
 use crate::process::{Running, disk_usage, run_to_end};
 use crate::{About, Engine, Error, Loaded, Result};
@@ -199,5 +199,7 @@ impl Engine for Virtuoso {
         )
     }
 
-    serve!();
+    fn server(&mut self) -> Option<&mut Server> {
+        Some(&mut self.server)
+    }
 }

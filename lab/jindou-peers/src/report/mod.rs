@@ -9,6 +9,7 @@ pub use templates::by_template;
 use crate::engine::{About, Loaded, Memory};
 use crate::machine::Machine;
 use crate::{Error, Result, Seen, geometric_mean};
+use jindou_workloads::watdiv::Day;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -49,7 +50,7 @@ pub struct Data {
 }
 
 /// An engine's figures that belong to no query.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineReport {
     /// The engine's name, version and settings.
     pub about: About,
@@ -63,21 +64,6 @@ pub struct EngineReport {
     pub floor_ms: Vec<f64>,
     /// Reason why it took no part.
     pub failed: Option<String>,
-}
-
-impl EngineReport {
-    /// An engine that has done nothing yet.
-    #[must_use]
-    pub fn new(about: About) -> Self {
-        Self {
-            about,
-            loaded: None,
-            load_reused: false,
-            serving: Memory::default(),
-            floor_ms: Vec::new(),
-            failed: None,
-        }
-    }
 }
 
 /// A query and what each engine made of it.
@@ -116,7 +102,6 @@ pub struct Answer {
 }
 
 /// The middle of ascending numbers.
-#[must_use]
 pub fn median(ascending: &[f64]) -> Option<f64> {
     let n = ascending.len();
     let high = ascending.get(n / 2)?;
@@ -129,7 +114,6 @@ pub fn median(ascending: &[f64]) -> Option<f64> {
 
 impl Answer {
     /// The median, if it was timed to the end.
-    #[must_use]
     pub fn median_ms(&self) -> Option<f64> {
         if self.failure.is_some() {
             return None;
@@ -149,7 +133,6 @@ pub struct Ratio {
 
 impl QueryReport {
     /// True if an engine's answer has the right rows: the known number, or else the first engine's.
-    #[must_use]
     pub fn right(&self, engine: usize) -> bool {
         let rows = |i: usize| self.answers.get(i).and_then(|a| a.seen).map(|s| s.rows);
         match (rows(engine), self.known_rows.or_else(|| rows(0))) {
@@ -159,7 +142,6 @@ impl QueryReport {
     }
 
     /// A peer's time over the first engine's.
-    #[must_use]
     pub fn ratio(&self, peer: usize, limit_ms: f64) -> Option<Ratio> {
         let own = self.answers.first()?.median_ms()?;
         let a = self.answers.get(peer)?;
@@ -176,7 +158,6 @@ impl QueryReport {
     }
 
     /// The fastest peer with the right number of rows, and its ratio.
-    #[must_use]
     pub fn fastest_peer(&self, limit_ms: f64) -> Option<(usize, Ratio)> {
         (1..self.answers.len())
             .filter(|&i| self.right(i))
@@ -187,13 +168,11 @@ impl QueryReport {
 
 impl Report {
     /// The limit in milliseconds.
-    #[must_use]
     pub fn limit_ms(&self) -> f64 {
         self.limit_seconds * 1e3
     }
 
     /// Geometric mean of a peer's ratios, over how many queries, and whether some of them are "at least".
-    #[must_use]
     pub fn mean_ratio(&self, peer: usize) -> Option<(Ratio, usize)> {
         mean(
             self.queries
@@ -203,7 +182,6 @@ impl Report {
     }
 
     /// Geometric mean of the ratios of each query's fastest peer.
-    #[must_use]
     pub fn mean_of_fastest(&self) -> Option<(Ratio, usize)> {
         mean(
             self.queries
@@ -213,7 +191,6 @@ impl Report {
     }
 
     /// Queries for which some peer with the right rows was faster than the first engine.
-    #[must_use]
     pub fn losses(&self) -> Vec<(&QueryReport, usize, Ratio)> {
         self.queries
             .iter()
@@ -225,7 +202,6 @@ impl Report {
     }
 
     /// Disagreements, a sentence each: wrong row counts, other terms, queries that were not answered.
-    #[must_use]
     pub fn differences(&self) -> Vec<String> {
         let mut out = Vec::new();
         for q in &self.queries {
@@ -271,9 +247,6 @@ impl Report {
     }
 
     /// Writes the report as JSON.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn write_json(&self, file: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)
             .map_err(|e| Error::Engine(format!("{}: {e}", file.display())))?;
@@ -281,9 +254,6 @@ impl Report {
     }
 
     /// Reads what [`Self::write_json`] wrote.
-    ///
-    /// # Errors
-    /// When the file cannot be read or holds something else.
     pub fn read_json(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
         serde_json::from_str(&text).map_err(|e| Error::Engine(format!("{}: {e}", file.display())))
@@ -350,21 +320,9 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// The UTC date of a time in seconds since 1970 (days to civil date after Howard Hinnant's algorithm).
+/// The UTC date of a time in seconds since 1970.
 fn date(unix_seconds: u64) -> String {
-    let days = (unix_seconds / 86_400) as i64 + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = Day((unix_seconds / 86_400) as i32).date();
     format!("{year:04}-{month:02}-{day:02}")
 }
 
@@ -375,26 +333,27 @@ pub(crate) mod tests {
     /// A report with a win, a loss, a wrong answer, a time-out and an engine that took no part.
     pub fn sample() -> Report {
         let engine = |name: &str, failed: Option<&str>| {
-            let mut e = EngineReport::new(About {
-                name: name.into(),
-                version: format!("{name} 1.0"),
-                licence: "MIT".into(),
-                how: format!("how <{name}> & co were set up"),
-                over_http: true,
-            });
-            e.failed = failed.map(str::to_owned);
-            e.floor_ms = vec![0.1, 0.2, 0.3];
-            if failed.is_none() {
-                e.loaded = Some(Loaded {
-                    seconds: 12.0,
-                    disk: 123_456_789,
-                    memory: Memory {
-                        resident: 3 << 30,
-                        own: 1 << 30,
-                    },
-                });
+            let loaded = Loaded {
+                seconds: 12.0,
+                disk: 123_456_789,
+                memory: Memory {
+                    resident: 3 << 30,
+                    own: 1 << 30,
+                },
+            };
+            EngineReport {
+                about: About {
+                    name: name.into(),
+                    version: format!("{name} 1.0"),
+                    licence: "MIT".into(),
+                    how: format!("how <{name}> & co were set up"),
+                    over_http: true,
+                },
+                loaded: failed.is_none().then_some(loaded),
+                floor_ms: vec![0.1, 0.2, 0.3],
+                failed: failed.map(str::to_owned),
+                ..EngineReport::default()
             }
-            e
         };
         let answer = |rows: u64, times: &[f64]| Answer {
             seen: Some(Seen { rows, checksum: 1 }),

@@ -4,7 +4,6 @@ use super::{Report, by_template, date, median, ms, ratio_text, size, thousands};
 use std::fmt::Write;
 
 /// The report as text: per query a line for each engine's median with least and most, then load, size, memory.
-#[must_use]
 pub fn table(r: &Report) -> String {
     let mut out = String::new();
     head(r, &mut out);

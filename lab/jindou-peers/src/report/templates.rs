@@ -9,7 +9,6 @@ use std::borrow::Cow;
 ///
 /// A folded answer's runs are the medians of the instances, its rows and bytes their sums, its checksum agrees where
 /// all of theirs do. It fails where one instance failed, and is over the limit where one was.
-#[must_use]
 pub fn by_template(r: &Report) -> Cow<'_, Report> {
     if r.queries.iter().all(|q| q.template.is_none()) {
         return Cow::Borrowed(r);

@@ -51,10 +51,8 @@ fn installed_engines_agree_on_lubm_1() {
     let queries: Vec<Named> = QUERIES
         .iter()
         .map(|q| Named {
-            name: q.name.into(),
-            template: None,
-            text: q.text.into(),
             rows: q.rows(1),
+            ..Named::new(q.name, q.text)
         })
         .collect();
     let options = Options {

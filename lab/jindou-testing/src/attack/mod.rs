@@ -52,7 +52,6 @@ pub struct Attack {
 
 impl Attack {
     /// An undamaged text of this recipe.
-    #[must_use]
     pub fn new(language: Language, recipe: Recipe) -> Self {
         Self {
             language,
@@ -64,19 +63,16 @@ impl Attack {
 
     /// A random query of at most about `most` bytes. Most queries are much shorter: all orders of magnitude of the
     /// length are equally likely.
-    #[must_use]
     pub fn query(rng: &mut Rng, most: usize) -> Self {
         Self::random(rng, most, Language::Query)
     }
 
     /// A random update, of lengths as for [`Self::query`].
-    #[must_use]
     pub fn update(rng: &mut Rng, most: usize) -> Self {
         Self::random(rng, most, Language::Update)
     }
 
     /// A random document, of lengths as for [`Self::query`].
-    #[must_use]
     pub fn document(rng: &mut Rng, most: usize) -> Self {
         let media = rng.one(&document::MEDIA);
         Self::random(rng, most, Language::Document(media))
@@ -100,7 +96,6 @@ impl Attack {
     }
 
     /// The text, cut off after about `most` bytes.
-    #[must_use]
     pub fn text(&self, most: usize) -> String {
         let text = self.recipe.text(most);
         match &self.damage {
@@ -111,7 +106,6 @@ impl Attack {
 
     /// Smaller attacks, the smallest first. To reduce an attack that reveals a fault, the caller tests which of them
     /// still reveal it.
-    #[must_use]
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = vec![];
         if self.damage.is_some() {
@@ -153,7 +147,6 @@ fn size(rng: &mut Rng, most: usize) -> usize {
 /// The data for attacks, as N-Quads: this many subjects with seven or eight statements each, most of them in the
 /// default graph, the others in ten named graphs; four literals of one to two megabytes; and numbers of up to 9,000
 /// digits.
-#[must_use]
 pub fn data(subjects: usize) -> String {
     let mut out = String::new();
     for i in 0..subjects {

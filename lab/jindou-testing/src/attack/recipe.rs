@@ -40,13 +40,11 @@ pub(super) use all;
 
 impl Recipe {
     /// `one`, repeated `n` times with the text `between` in between.
-    #[must_use]
     pub fn times(n: usize, one: impl Into<Self>, between: &str) -> Self {
         Self::Times(n, Box::new(one.into()), between.to_owned())
     }
 
     /// `inner` after `n` openings and before `n` closings.
-    #[must_use]
     pub fn nested(
         n: usize,
         open: impl Into<Self>,
@@ -57,7 +55,6 @@ impl Recipe {
     }
 
     /// The text of the recipe, truncated after at most `most` bytes. O(length of the text).
-    #[must_use]
     pub fn text(&self, most: usize) -> String {
         let mut out = String::new();
         self.write(&mut out, most, [0, 0]);
@@ -70,7 +67,6 @@ impl Recipe {
 
     /// Approximate length of the text in bytes: every `§` and `¶` counts as many digits as the number of repetitions
     /// has. O(length of the recipe).
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.length([1, 1])
     }
@@ -137,7 +133,6 @@ impl Recipe {
 
     /// Smaller recipes, the smallest first. In each, one number of repetitions is reduced to a tenth, half or three
     /// quarters, or one part of a sequence is left out.
-    #[must_use]
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = vec![];
         let mut counts = vec![];

@@ -72,19 +72,16 @@ pub fn truth(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Truth {
 }
 
 /// The effective boolean value of a value (SPARQL 1.1 §17.2.2).
-#[must_use]
 pub fn effective(value: &Value) -> Option<bool> {
     compare::effective(value)
 }
 
 /// True for a well-typed numeric literal.
-#[must_use]
 pub fn is_numeric(term: &Term) -> bool {
     matches!(Value::from_term(term).kind(), value::ValueKind::Number(_))
 }
 
 /// `a = b`.
-#[must_use]
 pub fn equal(a: &Value, b: &Value) -> Truth {
     let free = Free(Cell::new(None));
     let value = compare::equal(a, b, &free);
@@ -95,7 +92,6 @@ pub fn equal(a: &Value, b: &Value) -> Truth {
 }
 
 /// `a < b`.
-#[must_use]
 pub fn less(a: &Term, b: &Term) -> Truth {
     let free = Free(Cell::new(None));
     let value = compare::less(&Value::from_term(a), &Value::from_term(b), &free);
@@ -106,7 +102,6 @@ pub fn less(a: &Term, b: &Term) -> Truth {
 }
 
 /// `a + b`, as SUM computes it.
-#[must_use]
 pub fn add(a: &Value, b: &Value) -> Outcome {
     let free = Free(Cell::new(None));
     let value = operate::arithmetic(operate::Operator::Add, a, b, &free);
@@ -117,7 +112,6 @@ pub fn add(a: &Value, b: &Value) -> Outcome {
 }
 
 /// `a / b`, as AVG computes it.
-#[must_use]
 pub fn divide(a: &Value, b: &Value) -> Outcome {
     let free = Free(Cell::new(None));
     let value = operate::arithmetic(operate::Operator::Divide, a, b, &free);

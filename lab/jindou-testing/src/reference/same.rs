@@ -7,7 +7,6 @@ use oxrdf::Term;
 /// True if the term `got` is a correct result for the expected value `want`. It must be the same term, or, if a
 /// computation chose the lexical form, a literal of the same datatype with an identical value (XML Schema 1.1 §2.2.1:
 /// zeros have signs, NaN is identical to NaN, and time zones matter). All blank nodes are the same.
-#[must_use]
 pub fn same(got: &Term, want: &Value) -> bool {
     if let (Term::Triple(a), Term::Triple(b)) = (got, want.term()) {
         let object = if want.is_computed() {

@@ -18,7 +18,6 @@ pub struct Value {
 
 impl Value {
     /// A term of the data or of the query, with its language tag in lower case.
-    #[must_use]
     pub fn from_term(term: &Term) -> Self {
         Self {
             term: lower(term),
@@ -27,7 +26,6 @@ impl Value {
     }
 
     /// A computed term, of which only the value is specified, not the lexical form.
-    #[must_use]
     pub fn computed(term: Term) -> Self {
         Self {
             term,
@@ -36,13 +34,11 @@ impl Value {
     }
 
     /// The term.
-    #[must_use]
     pub fn term(&self) -> &Term {
         &self.term
     }
 
     /// True if a computation chose the lexical form, so that only the value is compared.
-    #[must_use]
     pub fn is_computed(&self) -> bool {
         self.computed
     }

@@ -5,7 +5,7 @@ use oxrdf::{Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, TermRef};
 use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
 
-const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
+pub(super) const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 const UT: &str = "http://www.w3.org/2009/sparql/tests/test-update#";
 const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
 
@@ -41,11 +41,12 @@ fn path_of(iri: &str) -> PathBuf {
     PathBuf::from(iri.strip_prefix("file://").unwrap_or(iri))
 }
 
-fn graph_of(path: &Path) -> Result<Graph, String> {
+/// Reads a manifest, whose relative IRIs are relative to `base`.
+pub(super) fn graph_of(path: &Path, base: &str) -> Result<Graph, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = std::fs::read(path).map_err(|e| wrong(&e))?;
     let parser = RdfParser::from_format(RdfFormat::Turtle)
-        .with_base_iri(iri_of(path))
+        .with_base_iri(base)
         .map_err(|e| wrong(&e))?;
     let triples = parser.for_slice(&text).map(|q| q.map(oxrdf::Triple::from));
     triples.collect::<Result<Graph, _>>().map_err(|e| wrong(&e))
@@ -53,7 +54,7 @@ fn graph_of(path: &Path) -> Result<Graph, String> {
 
 /// Reads the tests that a manifest describes itself, whether it lists them or not.
 pub fn described(path: &Path) -> Result<Vec<Test>, String> {
-    let graph = graph_of(path)?;
+    let graph = graph_of(path, &iri_of(path))?;
     let typed = graph.triples_for_predicate(rdf::TYPE);
     let tests = typed.filter_map(|t| test(&graph, t.subject.into()));
     Ok(tests.collect())
@@ -61,7 +62,7 @@ pub fn described(path: &Path) -> Result<Vec<Test>, String> {
 
 /// Reads all tests of a manifest and of the manifests that it includes.
 pub fn read(path: &Path) -> Result<Vec<Test>, String> {
-    let graph = graph_of(path)?;
+    let graph = graph_of(path, &iri_of(path))?;
     let mut tests = Vec::new();
     for include in objects(&graph, None, &format!("{MF}include")) {
         for m in list(&graph, include) {
@@ -177,7 +178,7 @@ fn list<'a>(graph: &'a Graph, head: TermRef<'a>) -> Vec<TermRef<'a>> {
     out
 }
 
-fn subject_of(t: TermRef<'_>) -> Option<NamedOrBlankNode> {
+pub(super) fn subject_of(t: TermRef<'_>) -> Option<NamedOrBlankNode> {
     match t {
         TermRef::NamedNode(n) => Some(n.into_owned().into()),
         TermRef::BlankNode(b) => Some(b.into_owned().into()),

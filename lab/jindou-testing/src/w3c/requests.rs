@@ -1,17 +1,17 @@
 //! Manifests of the SPARQL 1.1 Protocol and of the Graph Store Protocol: their tests consist of requests and expected
 //! answers.
 
+use super::manifest::{MF, graph_of, subject_of};
 use super::{quads_of, same};
 use oxrdf::vocab::rdf;
 use oxrdf::{Graph, NamedNode, NamedOrBlankNode, Term};
-use oxrdfio::{RdfFormat, RdfParser};
+use oxrdfio::RdfFormat;
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
 use std::path::Path;
 
 const HT: &str = "http://www.w3.org/2011/http#";
 const HTS: &str = "http://www.w3.org/2011/http-statusCodes#";
 const CNT: &str = "http://www.w3.org/2011/content#";
-const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 
 /// One test: a sequence of requests.
 #[derive(Debug)]
@@ -119,13 +119,7 @@ fn is_expected(status: u16, expected: &str) -> bool {
 
 /// Reads all tests of a kind in a manifest, sorted by name.
 pub fn read(path: &Path, kind: &str) -> Result<Vec<Test>, String> {
-    let text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let parser = RdfParser::from_format(RdfFormat::Turtle)
-        .with_base_iri("http://example.org/manifest")
-        .map_err(|e| e.to_string())?;
-    let triples = parser.for_slice(&text).map(|q| q.map(oxrdf::Triple::from));
-    let triples: Result<Graph, _> = triples.collect();
-    let manifest = Manifest(triples.map_err(|e| format!("{}: {e}", path.display()))?);
+    let manifest = Manifest(graph_of(path, "http://example.org/manifest")?);
     let kind = NamedNode::new_unchecked(format!("{MF}{kind}"));
     let found = (manifest.0).subjects_for_predicate_object(rdf::TYPE, &kind);
     let mut nodes: Vec<_> = found.map(|s| s.into_owned()).collect();
@@ -147,11 +141,7 @@ impl Manifest {
     }
 
     fn node(&self, node: &NamedOrBlankNode, name: &str) -> Option<NamedOrBlankNode> {
-        match self.all(node, name).into_iter().next()? {
-            Term::NamedNode(n) => Some(n.into()),
-            Term::BlankNode(b) => Some(b.into()),
-            _ => None,
-        }
+        subject_of(self.all(node, name).first()?.as_ref())
     }
 
     fn text(&self, node: &NamedOrBlankNode, name: &str) -> Option<String> {

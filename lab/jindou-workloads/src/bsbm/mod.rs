@@ -69,7 +69,6 @@ pub struct Bsbm {
 /// Also used to draw the constants of query templates. All numbers of things count from 0.
 impl Bsbm {
     /// The data of `products` products (at least 1). Takes about 20 ms for the words, and 4 bytes per review.
-    #[must_use]
     pub fn new(products: u32, seed: u64) -> Self {
         Self {
             layout: BsbmLayout::new(products.max(1), seed),

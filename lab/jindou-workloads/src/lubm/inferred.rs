@@ -16,7 +16,6 @@ pub struct Inferred(Lubm);
 
 impl Inferred {
     /// Creates a source of the statements of `lubm` and those that follow from them.
-    #[must_use]
     pub fn new(lubm: Lubm) -> Self {
         Self(lubm)
     }

@@ -53,14 +53,12 @@ pub fn all() -> impl Iterator<Item = Totals> {
 }
 
 /// The counts of LUBM(`universities`), if known.
-#[must_use]
 pub fn totals(universities: u32) -> Option<Totals> {
     all().find(|t| t.universities == universities)
 }
 
 /// SHA-256 of the data as sorted N-Triples (in byte order, without duplicates, lines ending with LF), for the sizes for
 /// which it is known: 1, 10 and 50.
-#[must_use]
 pub fn sorted_sha256(universities: u32) -> Option<&'static str> {
     match universities {
         1 => Some("d28d8017c82ff50164650690e2e1a600bd7cf07e223bf43b91f666e8545ae0bd"),

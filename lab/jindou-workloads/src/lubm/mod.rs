@@ -33,7 +33,6 @@ pub struct Lubm {
 
 impl Lubm {
     /// The data of `universities` universities. The published counts are for seed 0.
-    #[must_use]
     pub fn new(universities: u32, seed: i64) -> Self {
         Self {
             universities,
@@ -44,19 +43,16 @@ impl Lubm {
     }
 
     /// Number of universities.
-    #[must_use]
     pub fn universities(&self) -> u32 {
         self.universities
     }
 
     /// The seed of the data.
-    #[must_use]
     pub fn seed(&self) -> i64 {
         self.seed
     }
 
     /// Number of departments of a university, 15 to 25. Needs one random number.
-    #[must_use]
     pub fn departments(&self, university: u32) -> u32 {
         self.random(university)
             .range(15, vocabulary::MAX_DEPARTMENTS)

@@ -9,7 +9,6 @@ const MASK: u64 = (1 << 48) - 1;
 
 impl JavaRandom {
     /// A generator seeded as by `new Random(seed)`.
-    #[must_use]
     pub fn new(seed: i64) -> Self {
         Self((seed as u64 ^ MULTIPLIER) & MASK)
     }

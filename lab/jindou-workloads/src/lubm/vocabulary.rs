@@ -50,7 +50,6 @@ pub enum Class {
 
 impl Class {
     /// The class's IRI.
-    #[must_use]
     pub fn iri(self) -> String {
         format!("{ONTOLOGY}{}", CLASSES[self as usize])
     }

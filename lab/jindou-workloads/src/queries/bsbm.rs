@@ -48,7 +48,6 @@ impl Template {
     /// Creates `count` queries over some data; the same seed of the data gives the same queries. Product types are
     /// ancestors of a random product's type, from each level below the root in turn, so that queries read different
     /// amounts of data. Features are those of the product type or of an ancestor.
-    #[must_use]
     pub fn instances(&self, data: &Bsbm, count: u32) -> Vec<Instance> {
         (0..count)
             .map(|number| Instance {

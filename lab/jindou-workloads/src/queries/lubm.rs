@@ -19,7 +19,6 @@ impl LubmQuery {
     }
 
     /// Number of rows over LUBM(`universities`) with seed 0, if known.
-    #[must_use]
     pub fn rows(&self, universities: u32) -> Option<u64> {
         rows(self.name, universities)
     }
@@ -45,7 +44,6 @@ impl Template {
     }
 
     /// The query with the constant `iri` (without `<` and `>`) instead of [`PLACEHOLDER`].
-    #[must_use]
     pub fn with(&self, iri: &str) -> String {
         self.text.replace(PLACEHOLDER, &format!("<{iri}>"))
     }
@@ -90,7 +88,6 @@ pub const QUERIES: [LubmQuery; 12] = [
 ];
 
 /// The query with a name, in upper or lower case.
-#[must_use]
 pub fn query(name: &str) -> Option<LubmQuery> {
     QUERIES
         .into_iter()
@@ -172,7 +169,6 @@ pub struct Constants {
 impl Constants {
     /// Constants in LUBM(`universities`) with the generator's seed `data_seed`. The same `seed` gives the same
     /// constants.
-    #[must_use]
     pub fn new(universities: u32, data_seed: i64, seed: u64) -> Self {
         Self {
             lubm: Lubm::new(universities.max(1), data_seed),
@@ -184,7 +180,6 @@ impl Constants {
     /// random university, are uniformly distributed. Other instances get a number that exists in every department, so
     /// instances with the highest numbers are never drawn. `None` for publications and assistants, for which no number
     /// exists in every department.
-    #[must_use]
     pub fn draw(&mut self, class: Class) -> Option<String> {
         let university = self.random.below(self.lubm.universities());
         // The smallest number of instances of each class in a department.

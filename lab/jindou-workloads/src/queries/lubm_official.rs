@@ -4,20 +4,10 @@
 
 use super::lubm::LubmQuery;
 
-macro_rules! queries {
-    ($($name:literal)*) => {
-        [$(LubmQuery {
-            name: $name,
-            text: concat!(
-                "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>\n",
-                include_str!(concat!("../../queries/lubm/", $name, ".rq"))
-            ),
-        }),*]
-    };
-}
-
 /// All queries in the published order.
 pub const QUERIES: [LubmQuery; 14] = queries!(
+    "lubm",
+    "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>\n",
     "O1" "O2" "O3" "O4" "O5" "O6" "O7" "O8" "O9" "O10" "O11" "O12" "O13" "O14"
 );
 
@@ -26,7 +16,6 @@ const INFERRED_1: [u64; 14] = [4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15
 
 /// Number of rows of query `name` over LUBM(`universities`) with seed 0 and all inferred statements, if it is
 /// published.
-#[must_use]
 pub fn inferred_rows(name: &str, universities: u32) -> Option<u64> {
     let place = QUERIES.iter().position(|q| q.name == name)?;
     (universities == 1).then(|| INFERRED_1[place])

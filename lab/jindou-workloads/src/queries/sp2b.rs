@@ -1,37 +1,12 @@
 //! The 17 queries of SP²Bench (Schmidt, Hornung, Lausen, Pinkel: SP²Bench: A SPARQL Performance Benchmark, ICDE
 //! 2009), as published.
 
-/// A query with its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sp2bQuery {
-    /// Short name, such as `Q3a`.
-    pub name: &'static str,
-    text: &'static str,
-}
-
-impl Sp2bQuery {
-    /// SPARQL.
-    #[must_use]
-    pub fn text(&self) -> String {
-        format!("{PREFIXES}{}", self.text)
-    }
-}
-
-macro_rules! queries {
-    ($($name:literal)*) => {
-        [$(Sp2bQuery {
-            name: $name,
-            text: include_str!(concat!("../../queries/sp2b/", $name, ".rq")),
-        }),*]
-    };
-}
+use super::lubm::LubmQuery;
 
 /// All queries in the published order.
-pub const QUERIES: [Sp2bQuery; 17] = queries!(
-    "Q1" "Q2" "Q3a" "Q3b" "Q3c" "Q4" "Q5a" "Q5b" "Q6" "Q7" "Q8" "Q9" "Q10" "Q11" "Q12a" "Q12b" "Q12c"
-);
-
-const PREFIXES: &str = "\
+pub const QUERIES: [LubmQuery; 17] = queries!(
+    "sp2b",
+    "\
 PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
 PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
@@ -41,4 +16,6 @@ PREFIX dcterms: <http://purl.org/dc/terms/>
 PREFIX swrc: <http://swrc.ontoware.org/ontology#>
 PREFIX bench: <http://localhost/vocabulary/bench/>
 PREFIX person: <http://localhost/persons/>
-";
+",
+    "Q1" "Q2" "Q3a" "Q3b" "Q3c" "Q4" "Q5a" "Q5b" "Q6" "Q7" "Q8" "Q9" "Q10" "Q11" "Q12a" "Q12b" "Q12c"
+);

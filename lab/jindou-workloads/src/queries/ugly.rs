@@ -19,7 +19,6 @@ pub fn queries(graph: &Ugly, count: usize, seed: u64) -> impl Iterator<Item = St
 }
 
 /// Query `number` of [`queries`].
-#[must_use]
 pub fn query(graph: &Ugly, number: u64, seed: u64) -> String {
     let mut random = graph.query_stream(seed, number);
     let patterns = random.range(1, MOST_PATTERNS);
@@ -43,7 +42,6 @@ pub fn query(graph: &Ugly, number: u64, seed: u64) -> String {
 }
 
 /// A query `<s> ?p ?o` over the default graph with a random entity, which is not a blank node.
-#[must_use]
 pub fn subject_lookup(graph: &Ugly, number: u64, seed: u64) -> String {
     format!(
         "SELECT ?p ?o WHERE {{ {} ?p ?o }}",
@@ -52,7 +50,6 @@ pub fn subject_lookup(graph: &Ugly, number: u64, seed: u64) -> String {
 }
 
 /// A query `?s ?p <o>` over the default graph with a random entity, which is neither a blank node nor the hub.
-#[must_use]
 pub fn object_lookup(graph: &Ugly, number: u64, seed: u64) -> String {
     format!(
         "SELECT ?s ?p WHERE {{ ?s ?p {} }}",

@@ -196,10 +196,6 @@ const TEMPLATES: [(&str, &str); 20] = texts!(
 );
 
 /// The 20 basic templates, in the order L, S, F, C.
-///
-/// # Panics
-/// If one of their files is not valid.
-#[must_use]
 pub fn templates() -> Vec<Template> {
     TEMPLATES
         .iter()
@@ -208,9 +204,6 @@ pub fn templates() -> Vec<Template> {
 }
 
 /// `count` instances of each of [`templates`], over the standard model.
-///
-/// # Errors
-/// As [`Template::instances`].
 pub fn instances(scale: u32, seed: u64, count: u32) -> Result<Vec<Instance>> {
     let model = WatdivModel::standard();
     let mut all = vec![];

@@ -37,7 +37,6 @@ pub struct Sp2b {
 
 impl Sp2b {
     /// Data of `triples` statements, plus the remaining statements of the last document.
-    #[must_use]
     pub fn new(triples: u64, seed: u64) -> Self {
         Self {
             triples,

@@ -47,7 +47,6 @@ pub struct Description {
 impl Ugly {
     /// A graph of exactly `quads` quads (at most 68 billion), including duplicates, which are fewer than one in a
     /// hundred. Prepares some MB of tables, in milliseconds.
-    #[must_use]
     pub fn new(quads: u64, seed: u64) -> Self {
         Self {
             shape: GraphShape::new(quads, seed),
@@ -56,44 +55,37 @@ impl Ugly {
     }
 
     /// Number of quads that the source delivers.
-    #[must_use]
     pub fn quads(&self) -> u64 {
         self.shape.quads
     }
 
     /// Number of entities, which are numbered from 0. Nearly all have statements of their own. A few only occur as
     /// objects, since their block was full, or is the incomplete last one.
-    #[must_use]
     pub fn entities(&self) -> u32 {
         self.shape.entities
     }
 
     /// Number of predicates that may occur.
-    #[must_use]
     pub fn predicates(&self) -> usize {
         self.shape.predicates.len()
     }
 
     /// Canonical bytes of predicate `number`; `None` if there are fewer predicates.
-    #[must_use]
     pub fn predicate(&self, number: usize) -> Option<&[u8]> {
         (number < self.predicates()).then(|| self.shape.predicate_iris.get(number))
     }
 
     /// Number of classes that may occur.
-    #[must_use]
     pub fn classes(&self) -> usize {
         self.shape.class_iris.len()
     }
 
     /// Number of named graphs that may occur.
-    #[must_use]
     pub fn graphs(&self) -> u32 {
         self.shape.graphs
     }
 
     /// Canonical bytes of the name of graph `number`.
-    #[must_use]
     pub fn graph(&self, number: u32) -> Vec<u8> {
         let mut out = vec![];
         self.shape.push_graph(number, &mut out);
@@ -101,13 +93,11 @@ impl Ugly {
     }
 
     /// Canonical bytes of the hub, the object of half of all quads.
-    #[must_use]
     pub fn hub(&self) -> &[u8] {
         self.shape.hub()
     }
 
     /// Canonical bytes of an entity: an IRI or, for one entity in 20, a blank node.
-    #[must_use]
     pub fn entity(&self, number: u32) -> Vec<u8> {
         let mut out = vec![];
         self.shape.push_entity(number, &mut out);
@@ -115,7 +105,6 @@ impl Ugly {
     }
 
     /// Generates the statements about entity `number` again. O(predicates), some tens of microseconds.
-    #[must_use]
     pub fn describe(&self, number: u32) -> Description {
         let mut writer = BlockWriter::new(&self.shape);
         writer.entity(number.min(self.shape.entities - 1));

@@ -23,7 +23,6 @@ pub enum Distribution {
 
 impl Distribution {
     /// The distribution with a name, in upper or lower case.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let known = [
             ("uniform", Self::Uniform),
@@ -118,25 +117,21 @@ pub struct WatdivModel {
 
 impl WatdivModel {
     /// Prefixes and their IRIs.
-    #[must_use]
     pub fn namespaces(&self) -> &[(String, String)] {
         &self.namespaces
     }
 
     /// Kinds of entities, in the order in which they are written.
-    #[must_use]
     pub fn kinds(&self) -> &[EntityKind] {
         &self.kinds
     }
 
     /// Associations, in the order in which they are written.
-    #[must_use]
     pub fn associations(&self) -> &[Association] {
         &self.associations
     }
 
     /// The IRI of the prefixed name `prefix:rest`; `None` if the prefix is unknown. O(namespaces).
-    #[must_use]
     pub fn expand(&self, name: &str) -> Option<String> {
         let (prefix, rest) = name.split_once(':')?;
         let (_, iri) = self.namespaces.iter().find(|(p, _)| p == prefix)?;
@@ -144,13 +139,11 @@ impl WatdivModel {
     }
 
     /// Index of the kind with this IRI. O(kinds).
-    #[must_use]
     pub fn kind(&self, iri: &str) -> Option<usize> {
         self.kinds.iter().position(|k| k.iri == iri)
     }
 
     /// The kind and number of the entity with an IRI. O(kinds).
-    #[must_use]
     pub fn entity(&self, iri: &str) -> Option<(usize, u32)> {
         let digits = iri.bytes().rev().take_while(u8::is_ascii_digit).count();
         // The kind's IRI may itself end with digits, so all splits of the digits are tried.

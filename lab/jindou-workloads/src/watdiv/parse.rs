@@ -34,10 +34,6 @@ const MOST_DECLARATIONS: usize = 100_000;
 
 impl WatdivModel {
     /// The model of the published data sets (10M, 100M, 1B triples are scales 100, 1000, 10000).
-    ///
-    /// # Panics
-    /// If `standard.txt` is not valid.
-    #[must_use]
     pub fn standard() -> Self {
         let text = include_str!("standard.txt");
         Self::parse("standard.txt", text).unwrap_or_else(|e| panic!("{e}"))

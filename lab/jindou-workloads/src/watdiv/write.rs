@@ -3,23 +3,20 @@
 use super::compile::{CompiledModel, Fact, LiteralRange, Says};
 use crate::date::Day;
 use crate::decimal;
+use crate::emit::StatementEmitter;
+use crate::emit::TermPiece::{Number, Text};
 use crate::random::SplitMix;
 use crate::real::unit;
-use jindou_model::term::{IRI, STRING};
-use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
+use jindou_model::term::STRING;
+use jindou_model::{Progress, QuadSink, Result, Span};
 
-/// Number of quads in a batch.
-const BATCH: usize = 8192;
 /// The number of words that follow the first word of a text is below this.
 const MORE_WORDS: u32 = 25;
 
-/// Writes units in batches of [`BATCH`] quads. Buffers are reused.
+/// Writes units in batches that may end within a unit.
 pub(super) struct WatdivWriter<'a> {
     compiled: &'a CompiledModel,
-    sink: &'a mut dyn QuadSink,
-    progress: &'a Progress,
-    batch: QuadBatch,
-    properties: Vec<Span>,
+    out: StatementEmitter<'a>,
     /// Kind, number and span of the last subject, if it is in this batch.
     subject: Option<(u32, u32, Span)>,
 }
@@ -30,39 +27,17 @@ impl<'a> WatdivWriter<'a> {
         sink: &'a mut dyn QuadSink,
         progress: &'a Progress,
     ) -> Self {
-        let mut new = Self {
+        Self {
             compiled,
-            sink,
-            progress,
-            batch: QuadBatch::default(),
-            properties: vec![],
+            out: StatementEmitter::new(&compiled.properties, sink, progress),
             subject: None,
-        };
-        new.begin();
-        new
-    }
-
-    fn begin(&mut self) {
-        self.batch.clear();
-        self.properties.clear();
-        self.subject = None;
-        for iri in &self.compiled.properties {
-            let start = self.batch.bytes.len() as u32;
-            self.batch.bytes.push(IRI);
-            self.batch.bytes.extend_from_slice(iri.as_bytes());
-            self.properties.push(since(&self.batch, start));
         }
     }
 
     /// Delivers the statements collected so far.
     pub(super) fn flush(&mut self) -> Result<()> {
-        let quads = self.batch.quads.len() as u64;
-        if quads > 0 {
-            self.sink.batch(&self.batch)?;
-            self.progress.add(0, quads);
-            self.begin();
-        }
-        Ok(())
+        self.subject = None;
+        self.out.flush()
     }
 
     /// Writes a unit, `0 .. units`.
@@ -99,10 +74,10 @@ impl<'a> WatdivWriter<'a> {
     }
 
     fn statement(&mut self, s: Span, property: u32, o: Span) -> Result<()> {
-        let p = self.properties[property as usize];
-        self.batch.quads.push([s, p, o, Span::default()]);
-        if self.batch.quads.len() >= BATCH {
-            self.flush()?;
+        self.out.say(s, property as usize, o);
+        self.out.end_entity()?;
+        if self.out.is_empty() {
+            self.subject = None;
         }
         Ok(())
     }
@@ -119,21 +94,14 @@ impl<'a> WatdivWriter<'a> {
     }
 
     fn entity(&mut self, kind: u32, number: u32) -> Span {
-        let bytes = &mut self.batch.bytes;
-        let start = bytes.len() as u32;
-        bytes.push(IRI);
-        bytes.extend_from_slice(self.compiled.kinds[kind as usize].as_bytes());
-        decimal::push(bytes, number.into());
-        since(&self.batch, start)
+        let kind = &self.compiled.kinds[kind as usize];
+        self.out.iri(&[Text(kind), Number(number.into())])
     }
 
     fn literal(&mut self, fact: &Fact, random: &mut SplitMix) -> Span {
         let CompiledModel { words, names, .. } = self.compiled;
         let place = fact.places.draw(random);
-        let bytes = &mut self.batch.bytes;
-        let start = bytes.len() as u32;
-        bytes.push(STRING);
-        match fact.literal {
+        self.out.term(STRING, |bytes| match fact.literal {
             LiteralRange::Integer(first) => {
                 let value = first.saturating_add_unsigned(place);
                 if value < 0 {
@@ -154,14 +122,6 @@ impl<'a> WatdivWriter<'a> {
                     bytes.extend_from_slice(words.get(random.below(words.len())).as_bytes());
                 }
             }
-        }
-        since(&self.batch, start)
-    }
-}
-
-fn since(batch: &QuadBatch, start: u32) -> Span {
-    Span {
-        start,
-        len: batch.bytes.len() as u32 - start,
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Compares BSBM's generator with data of the original (100 products), and with published numbers of statements.
 
-use crate::delivered;
+use crate::{Counting, delivered};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::queries::bsbm::{BUSINESS, EXPLORE};
@@ -92,27 +92,8 @@ impl QuadSink for Data {
     }
 }
 
-#[derive(Default)]
-struct Count {
-    quads: u64,
-    different: Option<HashSet<Vec<u8>>>,
-}
-
-impl QuadSink for Count {
-    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
-        self.quads += batch.quads.len() as u64;
-        if let Some(different) = &mut self.different {
-            for q in &batch.quads {
-                let terms = [0, 1, 2].map(|i| batch.term(q[i]));
-                different.insert(terms.join(&b'\n'));
-            }
-        }
-        Ok(())
-    }
-}
-
 fn count(products: u32) -> u64 {
-    delivered(&Bsbm::new(products, 0), Count::default()).quads
+    delivered(&Bsbm::new(products, 0), Counting::default()).quads
 }
 
 fn given() -> Option<Data> {
@@ -190,17 +171,17 @@ fn it_grows_as_the_original_at_scale() {
 fn every_statement_comes_once_for_any_number_of_workers() {
     let alone = count(130);
     let source = Bsbm::new(130, 0);
-    let mut all = Count {
-        different: Some(HashSet::new()),
-        ..Count::default()
+    let mut all = Counting {
+        distinct: Some(HashSet::new()),
+        ..Counting::default()
     };
-    let mut other = Count::default();
+    let mut other = Counting::default();
     let progress = Progress::default();
     // The second worker starts when everything was delivered.
     source.run(0, 2, &mut all, &progress).unwrap();
     source.run(1, 2, &mut other, &progress).unwrap();
     assert_eq!(all.quads + other.quads, alone);
-    assert_eq!(all.different.unwrap().len() as u64, alone);
+    assert_eq!(all.distinct.unwrap().len() as u64, alone);
 }
 
 /// Instances have no placeholders left, and their constants are in the data.

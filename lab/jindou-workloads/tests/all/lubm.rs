@@ -1,8 +1,8 @@
 //! Compares LUBM with data of the original generator, by hashes and counts published with the benchmark's rules. Tests
 //! of large sizes run with `--ignored`.
 
-use crate::{by_workers, delivered};
-use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
+use crate::{Counting, by_workers, delivered};
+use jindou_model::{Progress, QuadSource};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::lubm::{CLASSES, Lubm, known};
 use sha2::{Digest, Sha256};
@@ -99,32 +99,6 @@ fn instances_of_each_class_are_as_published() {
     }
     assert_eq!(counts, published.map(|(c, n)| (c.to_owned(), n)).into());
     assert_eq!(counts.len(), CLASSES.len());
-}
-
-/// Counts quads without storing them. With `distinct`, stores a hash of every triple to count distinct ones.
-#[derive(Default)]
-struct Counting {
-    quads: u64,
-    distinct: Option<HashSet<u128>>,
-}
-
-impl QuadSink for Counting {
-    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
-        self.quads += batch.quads.len() as u64;
-        if let Some(seen) = &mut self.distinct {
-            for [s, p, o, _] in &batch.quads {
-                let mut hash = Sha256::new();
-                for term in [s, p, o] {
-                    hash.update(batch.term(*term));
-                    hash.update([0]);
-                }
-                seen.insert(u128::from_le_bytes(
-                    hash.finalize()[..16].try_into().unwrap(),
-                ));
-            }
-        }
-        Ok(())
-    }
 }
 
 #[test]

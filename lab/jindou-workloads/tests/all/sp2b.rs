@@ -123,7 +123,7 @@ fn paul_erdoes_writes_ten_documents_a_year() {
 fn queries_are_sparql_and_people_have_names_of_their_own() {
     for q in &QUERIES {
         SparqlParser::new()
-            .parse_query(&q.text())
+            .parse_query(q.text)
             .unwrap_or_else(|e| panic!("{}: {e}", q.name));
     }
     let data = data(100_000, 0);

@@ -155,7 +155,7 @@ impl<'a> JsonReader<'a> {
     /// Reads the next item of the array that was entered into `doc`; `false` at its end, after its bracket.
     pub(in crate::jsonld) fn item(&mut self, first: bool, doc: &mut JsonText) -> Step<bool> {
         doc.clear();
-        if !self.goes_on_before(b']', first)? {
+        if !self.item_before(b']', first)? {
             return Ok(false);
         }
         self.value(doc)?;
@@ -282,7 +282,7 @@ impl<'a> JsonReader<'a> {
                 }
                 Some(b'[') => {
                     self.begin(Kind::Array, doc)?;
-                    ended = !self.goes_on_before(b']', true)?;
+                    ended = !self.item_before(b']', true)?;
                     if ended {
                         self.close(doc)?;
                     }
@@ -318,11 +318,11 @@ impl<'a> JsonReader<'a> {
         if is_object {
             return self.name(false, doc);
         }
-        self.goes_on_before(b']', false)
+        self.item_before(b']', false)
     }
 
     /// Skips the comma before an item, which the first one does not have; `false` at the end, after this bracket.
-    fn goes_on_before(&mut self, bracket: u8, first: bool) -> Step<bool> {
+    fn item_before(&mut self, bracket: u8, first: bool) -> Step<bool> {
         match self.skip_blanks()? {
             Some(b) if b == bracket => {
                 self.at += 1;
@@ -341,7 +341,7 @@ impl<'a> JsonReader<'a> {
 
     /// Reads the next name of an object and the colon after it; `false` at the object's end, after its bracket.
     fn name(&mut self, first: bool, doc: &mut JsonText) -> Step<bool> {
-        if !self.goes_on_before(b'}', first)? {
+        if !self.item_before(b'}', first)? {
             return Ok(false);
         }
         match self.peek()? {

@@ -30,7 +30,7 @@ pub(super) fn check(answer: &Answer, e: &Exchange, names: &mut Names) -> Result<
         }
     }
     let cut = |x: &Expectation| x.subject == "whole";
-    if !answer.whole && !e.expected.iter().any(cut) {
+    if !answer.is_whole() && !e.expected.iter().any(cut) {
         return Err("the body is cut off".into());
     }
     for x in &e.expected {
@@ -78,7 +78,7 @@ fn subject(answer: &Answer, name: &str) -> Result<Option<Value>, String> {
     }
     Ok(Some(match name {
         "body" => text(answer)?.into(),
-        "whole" => answer.whole.into(),
+        "whole" => answer.is_whole().into(),
         "rows" | "cells" => match parsed(answer)? {
             Parsed::Solutions(rows) => {
                 let widths = rows.map(|row| row.map(|r| r.len()));

@@ -51,9 +51,8 @@ fn sp2b_answers_are_spareval_s() {
     let (store, data) = both(&|| Box::new(Sp2b::new(6_000, 0)));
     let mut rows = 0;
     for q in &sp2b::QUERIES {
-        let text = q.text();
-        let got = compare::run(&store.db, &text);
-        let want = oracle::answer(&data, &parse_query(&text).unwrap()).unwrap();
+        let got = compare::run(&store.db, q.text);
+        let want = oracle::answer(&data, &parse_query(q.text).unwrap()).unwrap();
         assert_equal(q.name, &got, &want);
         rows += compare::bag(&got).len();
     }

@@ -99,7 +99,8 @@ fn bsbm_queries(data: &Bsbm, each: u32) -> Vec<(String, String)> {
 
 fn sp2b_queries() -> Vec<(String, String)> {
     let all = sp2b::QUERIES.iter();
-    all.map(|q| (q.name.to_string(), q.text())).collect()
+    all.map(|q| (q.name.to_string(), q.text.to_string()))
+        .collect()
 }
 
 #[test]

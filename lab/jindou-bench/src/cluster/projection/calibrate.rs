@@ -1,16 +1,18 @@
 //! The cost of a message between two servers, measured over TLS on loopback: this process is one of them.
 
-use super::clock::{process_time, time_of};
 use super::schedule::{Cost, Fabric};
+use crate::measure::median;
+use crate::process::time_of;
 use jindou::replica::Replica;
 use jindou::{CancelToken, Database, Error, Indexes, Result};
 use jindou_cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest, answer};
 use jindou_model::Direction;
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, open_shard};
+use jindou_testing::process_time;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Asks of a message of one size, in one of the turns.
 const REPEAT: u32 = 100;
@@ -61,11 +63,7 @@ impl Joined {
             turns.push(self.turn(request)?);
         }
         // Each by itself: what disturbs one need not disturb the other.
-        let mid = |of: fn(&Seen) -> f64| {
-            let mut all: Vec<f64> = turns.iter().map(of).collect();
-            all.sort_by(f64::total_cmp);
-            all[all.len() / 2]
-        };
+        let mid = |of: fn(&Seen) -> f64| median(turns.iter().map(of));
         Ok(Seen {
             sent: turns[0].sent,
             received: turns[0].received,
@@ -81,7 +79,7 @@ impl Joined {
         for _ in 0..REPEAT / 10 {
             reply = Some(answer(&self.other, request)?);
         }
-        let answering = (process_time() - begun) as f64 / f64::from(REPEAT / 10);
+        let answering = (process_time() - begun).as_nanos() as f64 / f64::from(REPEAT / 10);
         let requests = [(1, request.clone())];
         let cancel = CancelToken::default();
         self.far.ask(&requests, &cancel)?;
@@ -95,12 +93,11 @@ impl Joined {
                 return Err(Error::external("the other server's answer differs"));
             }
         }
-        let each = |from: u64, to: u64| (to - from) as f64 / f64::from(REPEAT);
-        times.sort_by(f64::total_cmp);
+        let each = |from: Duration, to: Duration| (to - from).as_nanos() as f64 / f64::from(REPEAT);
         Ok(Seen {
             sent: request.bytes() as f64,
             received: reply.map_or(0, |r| r.bytes()) as f64,
-            whole: times[times.len() / 2] - answering,
+            whole: median(times) - answering,
             asking: each(own, process_time()),
             serving: (each(other, time_of(self.process)?) - answering).max(0.0),
         })

@@ -3,16 +3,19 @@
 //! first compared with two real servers.
 
 mod calibrate;
-mod clock;
+mod cores;
 mod figures;
 mod record;
 mod schedule;
 mod trace;
 
-use super::servers::Servers;
-use crate::args::cluster::BenchClusterProjection;
-use crate::measure::temporary_folder;
-use clock::Cores;
+use super::servers::{place, start};
+use crate::args::cluster::{BenchClusterProjection, ClusterSetup};
+use crate::measure::{median, temporary_folder};
+use crate::process::Process;
+use crate::replicas::servers::{LOADED, Place, Server, wrong};
+use cores::Cores;
+use jindou::replica::{Bucket, BucketLimits, SharedLog};
 use jindou::{Database, Error, OpenOptions, PlannedQuery, Result, Runtime, Sharding};
 use jindou_workloads::queries::lubm::query;
 use record::{Recorded, options};
@@ -76,9 +79,7 @@ pub fn run(a: &BenchClusterProjection) -> Result<ExitCode> {
         a.repeat,
         a.repeat * LIGHT_TIMES
     );
-    let two = cut(2)?;
-    let (fabric, fits) = compare(&two, folder.path(), a)?;
-    std::fs::remove_dir_all(&two).map_err(|e| Error::io(&two, e))?;
+    let (fabric, fits) = compare(a)?;
     let networks = [PAPER, ethernet(&fabric)];
     let mut all = Vec::new();
     for &servers in &a.servers {
@@ -109,14 +110,16 @@ pub fn run(a: &BenchClusterProjection) -> Result<ExitCode> {
     Ok(ExitCode::from(if fits { 0 } else { 3 }))
 }
 
-fn median(mut of: Vec<f64>) -> f64 {
-    of.sort_by(f64::total_cmp);
-    of.get(of.len() / 2).copied().unwrap_or(0.0)
-}
-
 /// Two real servers, each on a core of its own, compared with the schedule of them: what a message costs, and whether no query is further off
 /// than allowed. This process is the first server.
-fn compare(store: &Path, folder: &Path, a: &BenchClusterProjection) -> Result<(Fabric, bool)> {
+fn compare(a: &BenchClusterProjection) -> Result<(Fabric, bool)> {
+    let setup = ClusterSetup {
+        universities: a.universities,
+        shards: 2,
+        dir: a.dir.clone(),
+    };
+    let place = place(&setup, 2)?;
+    let store = &place.path(LOADED);
     let cores = Cores::of_this_thread()?;
     let numbers = cores.numbers();
     let [first, second, ..] = numbers[..] else {
@@ -124,12 +127,12 @@ fn compare(store: &Path, folder: &Path, a: &BenchClusterProjection) -> Result<(F
     };
     // A process and its threads have the cores of the thread that starts them, and take as many threads.
     cores.only(second)?;
-    let mut servers = Servers::start(store, folder, 2, false, "off")?;
-    let other = servers.process_id(1);
-    servers.running[0].kill();
+    let mut servers = start(&place, 2, "off")?;
+    let other = servers[1].process.as_ref().map_or(0, Process::id);
+    servers[0].kill();
     cores.only(first)?;
     let open = OpenOptions::default().with_runtime(Runtime::builder().threads(1).build());
-    let db = servers.open(0, &open)?;
+    let db = replace(&place, &servers[0], &open)?;
     reaches(&db)?;
     let fabric = calibrate::calibrate(&db, store, other)?;
     println!(
@@ -177,7 +180,7 @@ fn compare(store: &Path, folder: &Path, a: &BenchClusterProjection) -> Result<(F
         }
         let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
         let lowest = [least(&measured), least(&predicted)];
-        let work = median(traces.iter().map(|t| t.sums().work as f64 / 1e6).collect());
+        let work = median(traces.iter().map(|t| t.sums().work as f64 / 1e6));
         let sums = traces.first().map(|t| t.sums()).unwrap_or_default();
         let [measured, predicted] = [measured, predicted].map(median);
         let ratio = predicted / measured;
@@ -216,9 +219,7 @@ fn shared(
     let work = |of: &Recorded| -> Result<f64> {
         let plan = of.db.plan(text, &options())?;
         let traces = of.record(&plan, times)?;
-        Ok(median(
-            traces.iter().map(|t| t.sums().work as f64).collect(),
-        ))
+        Ok(median(traces.iter().map(|t| t.sums().work as f64)))
     };
     // In turns: the machine may become slower or faster meanwhile.
     let (is_wanted, is_busy) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -255,6 +256,14 @@ fn shared(
         ratios
     })?;
     Ok(median(ratios).max(1.0))
+}
+
+/// Opens a server in this process, in place of one that was killed.
+fn replace(place: &Place, server: &Server, options: &OpenOptions) -> Result<Database> {
+    let bucket = Bucket::open(&place.log, BucketLimits::default()).map_err(wrong)?;
+    let mut log = SharedLog::new(bucket, server.name);
+    log.peer_address = Some(server.peers.clone());
+    Database::open_with(&server.store, &options.clone().with_log(log))
 }
 
 /// Waits until a query that needs both servers is answered.

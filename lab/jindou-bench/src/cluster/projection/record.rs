@@ -1,7 +1,6 @@
 //! Records a query over shards that are all in this process and work in turn: the processor time of every thread
 //! between two messages, and the bytes and the work of each message.
 
-use super::clock::thread_time;
 use super::trace::{Job, Message, Op, PartTrace, Trace, TraceKind};
 use jindou::{
     CancelToken, Database, OpenOptions, PlannedQuery, QueryOptions, Result, Runtime, ShardMode,
@@ -10,6 +9,7 @@ use jindou_cluster::shards::{Reply, ShardClient, ShardRequest, post};
 use jindou_engine::{Activity, Observer, Told};
 use jindou_graph::shard::Far;
 use jindou_model::sync::lock;
+use jindou_testing::thread_time;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// One thread of a query.
 struct Thread {
     /// Its processor time when it was last looked at.
-    since: u64,
+    since: Duration,
     /// Its part's query and shard; none for the coordinator.
     part: Option<(u64, u32)>,
     /// The work of a part's thread at the moment.
@@ -36,7 +36,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(since: u64, part: Option<(u64, u32)>) -> Self {
+    fn new(since: Duration, part: Option<(u64, u32)>) -> Self {
         Self {
             since,
             part,
@@ -55,7 +55,7 @@ impl Thread {
     /// Notes the time since the last look.
     fn look(&mut self) {
         let now = thread_time();
-        let time = now.saturating_sub(self.since);
+        let time = now.saturating_sub(self.since).as_nanos() as u64;
         self.since = now;
         if time > 0 {
             self.push(Op::Work(time));
@@ -150,7 +150,7 @@ impl RecorderState {
         };
         let part = Some((query, shard));
         let thread = self.threads.entry(id);
-        let thread = thread.or_insert_with(|| Thread::new(0, part));
+        let thread = thread.or_insert_with(|| Thread::new(Duration::ZERO, part));
         if thread.part != part {
             return;
         }

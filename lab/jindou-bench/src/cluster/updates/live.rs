@@ -33,10 +33,8 @@ struct Answered(&'static str, u64, u64);
 
 /// Asks a server. Gives the snapshot, and the cells of each row.
 fn ask(client: &mut Client, text: &str) -> Result<(u64, Vec<String>)> {
-    let answer = client.send(&Request::query(text, None));
-    let answer = answer.map_err(|e| wrong(format!("a query: {e}")))?;
-    let snapshot = answer.snapshot().filter(|_| answer.is_success());
-    let snapshot = snapshot.ok_or_else(|| wrong(answer.text()))?;
+    let answer = client.succeed(&Request::query(text, None))?;
+    let snapshot = answer.snapshot().ok_or_else(|| wrong(answer.text()))?;
     Ok((
         snapshot,
         answer.text().lines().skip(1).map(str::to_owned).collect(),
@@ -108,10 +106,9 @@ impl Stream {
             let due = begun + every * n as u32;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             let i = n as usize % clients.len();
-            let answer = clients[i].send(&Request::update(self.transaction(n, triples)));
-            let answer = answer.map_err(|e| wrong(format!("an update: {e}")))?;
-            let number = answer.snapshot().filter(|_| answer.is_success());
-            lock(&self.shown).push(number.ok_or_else(|| wrong(answer.text()))?);
+            let answer = clients[i].succeed(&Request::update(self.transaction(n, triples)))?;
+            let number = answer.snapshot().ok_or_else(|| wrong(answer.text()))?;
+            lock(&self.shown).push(number);
             n += 1;
         }
         Ok((n * triples, begun.elapsed()))
@@ -204,13 +201,8 @@ pub fn run(a: &UpdatesLive) -> Result<ExitCode> {
     let ((live, besides), (triples, time)) = (live?, came??);
     let changed = pass(&servers, a, 0.0, &mut answers)?;
     let begun = Instant::now();
-    let merged = servers[0]
-        .client(LIMIT)
-        .send(&Request::new("POST", "/admin/merge"));
-    let merged = merged.map_err(|e| wrong(format!("the merge: {e}")))?;
-    if !merged.is_success() {
-        return Err(wrong(merged.text()));
-    }
+    let merge = Request::new("POST", "/admin/merge");
+    servers[0].client(LIMIT).succeed(&merge)?;
     let merging = begun.elapsed();
     let merged = pass(&servers, a, 0.0, &mut answers)?;
     let shown = lock(&stream.shown).clone();

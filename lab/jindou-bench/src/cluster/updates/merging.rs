@@ -5,7 +5,7 @@ use crate::args::updates::UpdatesMerge;
 use crate::replicas::client::{Client, Request};
 use crate::replicas::lubm::wrong_rows;
 use crate::replicas::roll::under_load;
-use crate::replicas::servers::{Place, Server, wrong};
+use crate::replicas::servers::{Place, Server};
 use jindou::Result;
 use jindou_workloads::lubm::Lubm;
 use std::collections::BTreeSet;
@@ -43,10 +43,7 @@ pub(super) fn change(client: &mut Client, changes: u64) -> Result<()> {
             };
         }
         let request = Request::new("POST", "/store").body("application/n-quads", body);
-        let answer = client.send(&request).map_err(|e| wrong(e.to_string()))?;
-        if !answer.is_success() {
-            return Err(wrong(answer.text()));
-        }
+        client.succeed(&request)?;
         n += BATCH;
     }
     Ok(())
@@ -99,15 +96,9 @@ pub fn run(a: &UpdatesMerge) -> Result<ExitCode> {
     let addresses: Vec<_> = servers.iter().map(|s| s.address.clone()).collect();
     let mut said = String::new();
     let load = under_load(&addresses, (a.queries, a.updates), || {
-        let answer = servers[0]
-            .client(MERGE)
-            .send(&Request::new("POST", "/admin/merge"));
-        let answer = answer.map_err(|e| wrong(format!("the merge: {e}")))?;
-        said = answer.text();
-        match answer.is_success() {
-            true => Ok(()),
-            false => Err(wrong(&*said)),
-        }
+        let merge = Request::new("POST", "/admin/merge");
+        said = servers[0].client(MERGE).succeed(&merge)?.text();
+        Ok(())
     })?;
     let settled = Instant::now();
     let mut mistakes = differences(&place, &servers, place.shards.unwrap_or(0))?;

@@ -2,10 +2,10 @@
 
 use super::outcome;
 use crate::args::updates::UpdatesMove;
-use crate::measure::bytes_in;
+use crate::measure::{bytes_in, copy};
 use crate::replicas::lubm::wrong_rows;
 use crate::replicas::roll::{end, under_load};
-use crate::replicas::servers::{LOADED, PATIENCE, Place, copy, wrong};
+use crate::replicas::servers::{LOADED, PATIENCE, Place, wrong};
 use jindou::{Error, Result};
 use jindou_workloads::lubm::Lubm;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use super::moving::wait_for_base;
 use super::outcome;
 use crate::args::updates::UpdatesRestore;
 use crate::replicas::client::{Client, Request};
-use crate::replicas::servers::{PATIENCE, Place, Server, wrong};
+use crate::replicas::servers::{PATIENCE, Place, Server};
 use jindou::{CancelToken, Database, Progress, RestoreTo, Result};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,14 +14,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const LIMIT: Duration = Duration::from_secs(60);
 /// Time on both sides of the moment, so that the clock tells the updates apart.
 const APART: Duration = Duration::from_millis(1100);
-
-fn send(client: &mut Client, request: &Request) -> Result<String> {
-    let answer = client.send(request).map_err(|e| wrong(e.to_string()))?;
-    match answer.is_success() {
-        true => Ok(answer.text()),
-        false => Err(wrong(format!("{request:?}: {}", answer.text()))),
-    }
-}
 
 /// Updates at all servers in turn, and a merge at half of them.
 fn change(servers: &[Server], numbers: std::ops::Range<u64>) -> Result<()> {
@@ -34,9 +26,9 @@ fn change(servers: &[Server], numbers: std::ops::Range<u64>) -> Result<()> {
             n % 5,
             n / 2
         );
-        send(&mut clients[i], &Request::update(text))?;
+        clients[i].succeed(&Request::update(text))?;
         if n == middle {
-            send(&mut clients[i], &Request::new("POST", "/admin/merge"))?;
+            clients[i].succeed(&Request::new("POST", "/admin/merge"))?;
         }
     }
     Ok(())
@@ -45,7 +37,7 @@ fn change(servers: &[Server], numbers: std::ops::Range<u64>) -> Result<()> {
 /// All quads at a server, sorted.
 fn dump(server: &Server) -> Result<Vec<String>> {
     let request = Request::new("GET", "/store").with("Accept", "application/n-quads");
-    let text = send(&mut server.client(LIMIT), &request)?;
+    let text = server.client(LIMIT).succeed(&request)?.text();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     lines.sort_unstable();
     Ok(lines)

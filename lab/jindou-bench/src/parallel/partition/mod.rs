@@ -31,9 +31,6 @@ pub struct Graph<'a> {
 
 impl<'a> Graph<'a> {
     /// The default graph, as queries of this store see it.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a store that was changed since it was loaded.
     pub fn new(snapshot: &'a Snapshot) -> Result<Self> {
         if !snapshot.is_as_loaded() {
             return Err(Error::Unsupported(
@@ -128,9 +125,6 @@ const FEW: u64 = 1000;
 
 impl Cut {
     /// Assigns owners for at most 64 workers.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if METIS fails.
     pub fn new(graph: &Graph<'_>, how: Partition, workers: u32, hops: u32) -> Result<Self> {
         let workers = workers.clamp(1, 64);
         let (one_way, weights) = look(graph);

@@ -100,7 +100,7 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
         };
         let request = Request::query(count_of(of), consistency);
         // One that is stopped or cut off when it is asked may answer from what is this old (docs/replicas.md, the third guarantee).
-        let (moves, may_be_old) = (shared.moves(i), shared.is_apart(i));
+        let (moves, may_be_old) = (shared.moves[i].count(), shared.apart[i].is_away());
         shared.reads.fetch_add(1, Ordering::Relaxed);
         let asked = Instant::now();
         let sent = readers[i].send(&request);
@@ -127,16 +127,16 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
                 }
             }
             Ok(answer) if answer.status == 503 => {
-                if !shared.was_away(i, moves) {
+                if !shared.moves[i].was_away(moves) {
                     shared.reads_refused.fetch_add(1, Ordering::Relaxed);
                 }
             }
             Ok(answer) => shared.bad(format!("client {client}, a read: {}", answer.text())),
-            Err(_) if shared.was_away(i, moves) => {}
+            Err(_) if shared.moves[i].was_away(moves) => {}
             Err(e) => shared.bad(format!("client {client}: server {i} does not answer: {e}")),
         }
         // Back to its own server, once that is there again.
-        if shared.moves(home).is_multiple_of(2) {
+        if !shared.moves[home].is_away() {
             at = home;
         }
     }

@@ -10,7 +10,7 @@ mod watch;
 
 use super::client::{Address, Client, Request};
 use super::lubm::wrong_rows;
-use super::servers::{PATIENCE, Place, Server};
+use super::servers::{Moves, PATIENCE, Place, Server};
 use crate::args::replicas::ReplicasFaults;
 use clients::{all_there, count};
 use history::History;
@@ -132,12 +132,11 @@ type Named = (Kind, &'static str, Option<f64>);
 struct Shared {
     addresses: Vec<Address>,
     end: AtomicBool,
-    /// By server: moves away and back; odd while it is away.
-    moves: Vec<AtomicU64>,
-    /// The log's.
-    log_moves: AtomicU64,
-    /// By server: stops and cuts that have begun and ended; odd while it may be out of contact with another server.
-    apart: Vec<AtomicU64>,
+    /// By server.
+    moves: Vec<Moves>,
+    log_moves: Moves,
+    /// By server: stops and cuts; it is away while it may be out of contact with another server.
+    apart: Vec<Moves>,
 
     updates: AtomicU64,
     repeated: AtomicU64,
@@ -154,13 +153,13 @@ struct Shared {
 
 impl Shared {
     fn new(servers: &[Server], history: Option<History>) -> Self {
-        let counters = || servers.iter().map(|_| AtomicU64::new(0)).collect();
+        let moves = || servers.iter().map(|_| Moves::default()).collect();
         Self {
             addresses: servers.iter().map(|s| s.address.clone()).collect(),
             end: AtomicBool::new(false),
-            moves: counters(),
-            log_moves: AtomicU64::new(0),
-            apart: counters(),
+            moves: moves(),
+            log_moves: Moves::default(),
+            apart: moves(),
             updates: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
             reads: AtomicU64::new(0),
@@ -170,28 +169,6 @@ impl Shared {
             bad: Mutex::default(),
             history,
         }
-    }
-
-    fn moves(&self, i: usize) -> u64 {
-        self.moves[i].load(Ordering::SeqCst)
-    }
-
-    /// True if a server was away at any time since it had made this many moves.
-    fn was_away(&self, i: usize, moves: u64) -> bool {
-        !moves.is_multiple_of(2) || self.moves(i) != moves
-    }
-
-    fn goes(&self, i: usize) {
-        self.moves[i].fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Begins or ends the time in which a server may be out of contact.
-    fn contact_changes(&self, i: usize) {
-        self.apart[i].fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn is_apart(&self, i: usize) -> bool {
-        !self.apart[i].load(Ordering::SeqCst).is_multiple_of(2)
     }
 
     fn bad(&self, what: String) {
@@ -260,15 +237,15 @@ fn isolated_fault(
         _ => None,
     };
     if kind == Kind::FullLog {
-        shared.log_moves.fetch_add(1, Ordering::SeqCst);
+        shared.log_moves.add();
     }
     let ends: BTreeSet<usize> = links.iter().flat_map(|&(from, to)| [from, to]).collect();
     // With some shards alone, a server that is cut off can answer no query.
     let is_away = matches!(kind, Kind::CutServer | Kind::CutWriter) && place.shards.is_some();
     let change_contact = || {
-        ends.iter().for_each(|&end| shared.contact_changes(end));
+        ends.iter().for_each(|&end| shared.apart[end].add());
         if is_away {
-            shared.goes(i);
+            shared.moves[i].add();
         }
     };
     change_contact();
@@ -291,7 +268,7 @@ fn isolated_fault(
         change_contact();
     }
     if kind == Kind::FullLog {
-        shared.log_moves.fetch_add(1, Ordering::SeqCst);
+        shared.log_moves.add();
     }
     Ok(Instant::now())
 }
@@ -316,14 +293,9 @@ fn one_fault(
     let begun;
     match kind {
         Kind::KillAny | Kind::KillWriter | Kind::EmptyFolder | Kind::Terminate => {
-            shared.goes(i);
-            if kind == Kind::Terminate
-                && let Some(process) = &mut servers[i].process
-            {
-                process.terminate();
-                if !process.ends_within(PATIENCE) {
-                    shared.bad(format!("server {i} does not end"));
-                }
+            shared.moves[i].add();
+            if kind == Kind::Terminate && !servers[i].end() {
+                shared.bad(format!("server {i} does not end"));
             }
             servers[i].kill();
             if kind == Kind::EmptyFolder {
@@ -333,11 +305,11 @@ fn one_fault(
             begun = Instant::now();
             servers[i].start()?;
             servers[i].ready(PATIENCE)?;
-            shared.goes(i);
+            shared.moves[i].add();
         }
         Kind::StopAny | Kind::StopWriter => {
-            shared.goes(i);
-            shared.contact_changes(i);
+            shared.moves[i].add();
+            shared.apart[i].add();
             if let Some(process) = &servers[i].process {
                 process.stop();
                 std::thread::sleep(long);
@@ -345,17 +317,17 @@ fn one_fault(
             }
             begun = Instant::now();
             servers[i].ready(PATIENCE)?;
-            shared.goes(i);
+            shared.moves[i].add();
             // Until the others count it again.
             std::thread::sleep(COUNTED);
-            shared.contact_changes(i);
+            shared.apart[i].add();
         }
         Kind::LogAway => {
             let Some(log) = place.log_folder() else {
                 return Ok(Duration::ZERO);
             };
             let away = log.with_extension("away");
-            shared.log_moves.fetch_add(1, Ordering::SeqCst);
+            shared.log_moves.add();
             std::fs::rename(log, &away).map_err(|e| Error::io(log, e))?;
             std::thread::sleep(long.mul_f64(8.0 / 20.0));
             if log.exists() {
@@ -366,11 +338,11 @@ fn one_fault(
                 std::fs::remove_dir_all(log).map_err(|e| Error::io(log, e))?;
             }
             std::fs::rename(&away, log).map_err(|e| Error::io(log, e))?;
-            shared.log_moves.fetch_add(1, Ordering::SeqCst);
+            shared.log_moves.add();
             begun = Instant::now();
         }
         Kind::KillAll => {
-            (0..servers.len()).for_each(|i| shared.goes(i));
+            shared.moves.iter().for_each(Moves::add);
             servers.iter_mut().for_each(Server::kill);
             begun = Instant::now();
             for server in servers.iter_mut() {
@@ -379,7 +351,7 @@ fn one_fault(
             for server in servers.iter_mut() {
                 server.ready(PATIENCE)?;
             }
-            (0..servers.len()).for_each(|i| shared.goes(i));
+            shared.moves.iter().for_each(Moves::add);
         }
         _ if kind.needs_shards() => {
             begun = shards::fault(kind, (i, other), servers, place, shared, state)?;

@@ -4,9 +4,10 @@
 use super::watch::EVERYWHERE;
 use super::{Kind, READ, Shared};
 use crate::replicas::client::{Answer, Request};
-use crate::replicas::servers::{PATIENCE, Place, Server, wrong};
+use crate::replicas::servers::{Moves, PATIENCE, Place, Server, wrong};
 use jindou::{Error, Result};
 use jindou_model::random::splitmix64;
+use jindou_testing::files_below;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,14 +37,7 @@ fn waits_until(mut is_true: impl FnMut() -> bool) -> bool {
 
 /// Paths of the files below a folder, as they are at this moment.
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
-    let mut all = BTreeSet::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => all.append(&mut files(&entry.path())),
-            _ => drop(all.insert(entry.path())),
-        }
-    }
-    all
+    files_below(folder).into_iter().collect()
 }
 
 /// One fault. Gives the moment at which it ended.
@@ -98,9 +92,7 @@ pub(super) fn fault(
         }
         _ => {
             kill(&mut servers[i], i, shared);
-            let all: Vec<PathBuf> = files(&store.join(format!("shard-{shard}")))
-                .into_iter()
-                .collect();
+            let all = files_below(&store.join(format!("shard-{shard}")));
             let path = &all[up_to(all.len() as u64) as usize];
             let mut bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
             if !bytes.is_empty() {
@@ -117,13 +109,13 @@ pub(super) fn fault(
     for i in gone {
         servers[i].start()?;
         servers[i].ready(PATIENCE)?;
-        shared.goes(i);
+        shared.moves[i].add();
     }
     Ok(begun)
 }
 
 fn kill(server: &mut Server, i: usize, shared: &Shared) {
-    shared.goes(i);
+    shared.moves[i].add();
     server.kill();
 }
 
@@ -184,7 +176,7 @@ fn kill_holders(
 ) -> Result<Instant> {
     let count = servers.len();
     // What the others answer meanwhile is asked here.
-    (0..count).for_each(|i| shared.goes(i));
+    shared.moves.iter().for_each(Moves::add);
     let mut holders = Vec::new();
     for (i, server) in servers.iter_mut().enumerate() {
         if place.held(i, count)?.contains(&shard) {
@@ -226,6 +218,6 @@ fn kill_holders(
     for &i in &holders {
         servers[i].ready(PATIENCE)?;
     }
-    (0..count).for_each(|i| shared.goes(i));
+    shared.moves.iter().for_each(Moves::add);
     Ok(begun)
 }

@@ -3,7 +3,7 @@
 use super::clients::update;
 use super::{READ, Shared};
 use crate::replicas::client::{Client, Request};
-use crate::replicas::servers::{PATIENCE, Server, wrong};
+use crate::replicas::servers::{PATIENCE, Server};
 use jindou::Result;
 use jindou_model::sync::lock;
 use std::fmt::Write as _;
@@ -61,10 +61,7 @@ pub(super) fn prepare(server: &Server) -> Result<()> {
     let mut client = server.client(PATIENCE);
     let insert = Request::update(format!("INSERT DATA {{ {text} }}"));
     for request in [insert, Request::new("POST", "/admin/merge")] {
-        let answer = client.send(&request).map_err(|e| wrong(e.to_string()))?;
-        if !answer.is_success() {
-            return Err(wrong(answer.text()));
-        }
+        client.succeed(&request)?;
     }
     Ok(())
 }
@@ -77,7 +74,7 @@ pub(super) fn reads(shared: &Shared, i: usize) {
         shared,
         &format!("reads at server {i}"),
         &shared.reads_away,
-        || shared.moves(i),
+        || shared.moves[i].count(),
         || match client.send(&request) {
             Ok(answer) if answer.is_success() => {
                 let rows = answer.text().lines().skip(1).count();
@@ -125,7 +122,7 @@ pub(super) fn updates(shared: &Shared, client: usize, i: usize) -> u64 {
         shared,
         &format!("updates at server {i}"),
         &shared.updates_away,
-        || shared.moves(i) + shared.log_moves.load(Ordering::SeqCst),
+        || shared.moves[i].count() + shared.log_moves.count(),
         &mut send,
     );
     // All servers are there: the outcome of the last one is known, too.

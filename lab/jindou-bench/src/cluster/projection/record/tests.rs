@@ -1,8 +1,8 @@
 use super::super::super::counting::Counting;
-use super::super::clock::process_time;
 use super::super::schedule::{Cost, Fabric, Machines, alone};
 use super::*;
 use jindou::{LoadOptions, Progress, Sharding};
+use jindou_testing::process_time;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::query;
 
@@ -54,7 +54,7 @@ fn recordings_have_what_was_counted() {
             counting.take();
             let begun = process_time();
             let trace = recorded.once(&plan, &options).unwrap();
-            let took = process_time() - begun;
+            let took = (process_time() - begun).as_nanos() as u64;
             let [_, messages, bytes] = counting.take();
             let sums = trace.sums();
             assert_eq!((sums.messages, sums.bytes), (messages, bytes), "{name}");

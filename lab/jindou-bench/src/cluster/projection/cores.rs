@@ -1,37 +1,6 @@
-//! Processor time of this thread, of this process and of others, and the core that a thread may use.
+//! The core that a thread may use.
 
 use jindou::{Error, Result};
-
-fn read(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is a timespec that lives through the call.
-    let done = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    (done == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
-/// Nanoseconds of processor time that this thread has used.
-pub fn thread_time() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
-}
-
-/// Nanoseconds of processor time that this process has used.
-pub fn process_time() -> u64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
-}
-
-/// Nanoseconds of processor time that another process has used.
-pub fn time_of(process: u32) -> Result<u64> {
-    let mut clock = 0;
-    // SAFETY: `clock` is a clock id that lives through the call.
-    let found = unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &raw mut clock) };
-    let time = (found == 0).then(|| read(clock)).flatten();
-    time.ok_or_else(|| {
-        Error::external(format!("process {process} has ended, so its clock is gone"))
-    })
-}
 
 /// The cores that this thread may use, given back to it when this is dropped. Threads and processes that it starts meanwhile have those
 /// that it has then.
