@@ -4,6 +4,7 @@
 //! once per query, step or batch, never once per row, since the call is virtual: loops over rows use the concrete views
 //! [`Edges`], [`Predicates`] and [`Vocabulary`].
 
+use crate::kinds::TermKinds;
 use crate::segment::Patch;
 use crate::shard::Sharded;
 use crate::statistics::{PredicateStatistics, Statistics};
@@ -98,6 +99,11 @@ pub trait Graph: Send + Sync {
 
     /// The most specific kind of terms that is known to include every object of the predicate, in all graphs.
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
+
+    /// The kinds of the base's terms, if they are known. O(runs of ids) at the first call.
+    fn term_kinds(&self) -> Option<&TermKinds> {
+        None
+    }
 
     /// Upper bound of the ids of most vertices, for use as the size of bitmaps. Ids start at 1; only vertices that
     /// updates added have larger ids.

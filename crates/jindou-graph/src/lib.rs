@@ -17,6 +17,7 @@ pub mod counts;
 pub mod delta;
 mod edges;
 mod graph;
+pub mod kinds;
 mod predicates;
 pub mod segment;
 pub mod sets;

@@ -235,6 +235,18 @@ pub fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
+/// The first bytes of a term, which tell its kind: the tag; for strings with a language and literals whose datatype has
+/// no code, also the language or the datatype, with the 0 byte after it. Terms of one kind are an interval in the order
+/// of bytes. `None` if the bytes are invalid.
+#[must_use]
+pub fn head(bytes: &[u8]) -> Option<&[u8]> {
+    let end = match *bytes.first()? {
+        LANG | TYPED => bytes.iter().position(|&b| b == 0)?,
+        _ => 0,
+    };
+    bytes.get(..=end)
+}
+
 /// Deepest nesting of triple terms. Terms nested more deeply cannot be parsed, created, stored or decoded, so that the
 /// stack which readers need does not depend on the data.
 pub const MAX_TRIPLE_NESTING: usize = 64;

@@ -12,6 +12,7 @@ use crate::{JoinKind, Slot, cost};
 use jindou_model::scope;
 use jindou_syntax::algebra::{Expression, Literal, NamedNode, Variable};
 use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -325,18 +326,17 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
     Some((f.slot(v)?, rows))
 }
 
-/// Replaces VALUES of one variable by a condition on a group of patterns that binds the variable.
+/// Replaces VALUES of one variable, and BIND of a constant, by a condition on a group of patterns that binds the variable.
 pub(crate) fn constants(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
     let mut out = given(parts);
     for (i, p) in parts.iter().enumerate() {
-        let NodeKind::Values { slots, rows } = &p.kind else {
+        let Some((slot, rows)) = values_of_one(p) else {
             continue;
         };
-        let [slot] = slots.as_slice() else { continue };
         let group = parts
             .iter()
-            .position(|g| matches!(g.kind, NodeKind::Bgp(_)) && g.certain.has(*slot));
-        let (Some(group), Some(filter)) = (group, one_of(*slot, rows)) else {
+            .position(|g| matches!(g.kind, NodeKind::Bgp(_)) && g.certain.has(slot));
+        let (Some(group), Some(filter)) = (group, one_of(slot, &rows)) else {
             continue;
         };
         if let JoinPart::Given(node) = &out[group]
@@ -356,6 +356,25 @@ pub(crate) fn constants(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
         out.retain(|n| !n.is_unit());
     }
     out
+}
+
+/// The only slot of VALUES or of BIND of a constant, and its values.
+fn values_of_one(node: &LogicalNode) -> Option<(Slot, Cow<'_, [Row]>)> {
+    match &node.kind {
+        NodeKind::Values { slots, rows } => match slots.as_slice() {
+            [slot] => Some((*slot, Cow::Borrowed(rows))),
+            _ => None,
+        },
+        NodeKind::Extend { inner, to, value } if inner.is_unit() => {
+            let term = match &*value.expression {
+                Expression::NamedNode(n) => n.canonical(),
+                Expression::Literal(l) => l.canonical().clone(),
+                _ => return None,
+            };
+            Some((*to, Cow::Owned(vec![vec![Some(term)]])))
+        }
+        _ => None,
+    }
 }
 
 /// The condition "the slot is one of these terms", in a form that the planner turns into intervals. `None` for rows

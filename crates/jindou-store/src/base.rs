@@ -10,6 +10,7 @@ use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::OpenIndexes;
 use jindou_graph::ObjectTerms;
 use jindou_graph::delta::{TailTerms, VertexDelta};
+use jindou_graph::kinds::TermKinds;
 use jindou_graph::segment::{NamedSegment, Segment};
 use jindou_graph::shard::LocalKey;
 use jindou_graph::statistics::Statistics;
@@ -18,7 +19,7 @@ use jindou_model::sync;
 use jindou_model::{Direction, PredicateId, Result, VertexId, Watch, term};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The four segment files that a load or one merge wrote together.
 #[derive(Debug)]
@@ -75,6 +76,8 @@ pub struct Base {
     pub(crate) segment_use: Arc<SegmentUse>,
     /// Cached answers of [`Self::object_terms`], by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
+    /// Cached answer of [`Self::term_kinds`].
+    pub(crate) kinds: OnceLock<TermKinds>,
     /// Data about the other shards; `None` for an unsharded store.
     pub(crate) shard: Option<Box<ShardInfo>>,
 }
@@ -114,6 +117,19 @@ impl Base {
             .min(self.terms_of(named.key_count, |a, b, out| named.keys_into(a, b, out)));
         known().insert(p, found);
         found
+    }
+
+    /// The kinds of the load's terms. `None` for shards, and if there are too many kinds or the query has ended.
+    pub(crate) fn term_kinds(&self) -> Option<&TermKinds> {
+        if self.shard.is_some() {
+            return None;
+        }
+        if let Some(known) = self.kinds.get() {
+            return Some(known);
+        }
+        let (rdf_type, end) = (self.statistics.rdf_type, self.statistics.vertices + 1);
+        let found = TermKinds::of_load(&self.dictionary, self.index.sets(), rdf_type, end)?;
+        Some(self.kinds.get_or_init(|| found))
     }
 
     fn terms_of(&self, count: u32, keys: impl Fn(u32, u32, &mut Vec<u32>)) -> ObjectTerms {

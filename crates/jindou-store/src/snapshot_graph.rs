@@ -1,6 +1,7 @@
 //! Implementation of the graph interface of queries for snapshots.
 
 use crate::snapshot::Snapshot;
+use jindou_graph::kinds::TermKinds;
 use jindou_graph::shard::Sharded;
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, Graph, Identity, ObjectTerms, Predicates, Vocabulary};
@@ -63,6 +64,10 @@ impl Graph for Snapshot {
 
     fn object_terms(&self, p: PredicateId) -> ObjectTerms {
         Self::object_terms(self, p)
+    }
+
+    fn term_kinds(&self) -> Option<&TermKinds> {
+        self.base().term_kinds()
     }
 
     fn dense_ids(&self) -> u32 {

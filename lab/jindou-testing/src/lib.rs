@@ -39,7 +39,7 @@ pub use inputs::{CaseText, case_texts, find, from_environment, shared, shared_to
 pub use matrix::{matrix, random_values};
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};
-pub use overview::overview_query;
+pub use overview::{overview_quads, overview_query};
 pub use path::{PathQuery, path_data, path_query};
 pub use ports::free_port;
 pub use query::{Query, query};

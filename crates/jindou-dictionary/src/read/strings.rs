@@ -2,8 +2,8 @@
 
 use crate::format::{BLOCK, OFFSET, STRINGS_FILE, STRINGS_MAGIC, Sections, strings};
 use crate::{TagRanges, front};
-use jindou_model::Result;
 use jindou_model::memory::prefetch_at;
+use jindou_model::{Result, term};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::Path;
@@ -210,6 +210,28 @@ impl Strings {
             }
         }
         last
+    }
+
+    /// The [heads](term::head) of the terms, ascending, each with the lex index of its first term. O(heads log n). `None`
+    /// if there are more than `most`, or if a block is damaged.
+    #[must_use]
+    pub fn heads(&self, most: usize) -> Option<Vec<(u32, Box<[u8]>)>> {
+        let (mut at, mut bytes, mut out) = (0, vec![], vec![]);
+        while at < self.len() && out.len() < most {
+            bytes.clear();
+            self.term(at, &mut bytes).then_some(())?;
+            let head = term::head(&bytes)?;
+            out.push((at, head.into()));
+            let next = match head {
+                [tag] => self.tags.range(*tag).end,
+                // The 0 byte at the end is the smallest, and 1 comes right after it.
+                [parts @ .., _] => self.lower_bound(&[parts, &[1]].concat()),
+                [] => at,
+            };
+            (next > at).then_some(())?;
+            at = next;
+        }
+        (at == self.len()).then_some(out)
     }
 
     /// Calls `f` with every term of an interval in order; false if a block is damaged or the interval goes beyond the

@@ -8,8 +8,8 @@ use jindou_model::MemoryBudget;
 use jindou_plan::{Operator, Plan, PlanOptions, Walk, Weight};
 use jindou_store::{Snapshot, testing};
 use jindou_testing::{
-    Query, Rng, answer, comparing_quads, comparing_query, from_environment, overview_query, quads,
-    query,
+    Query, Rng, answer, comparing_quads, comparing_query, from_environment, overview_quads,
+    overview_query, quads, query,
 };
 use oxrdf::{GraphName, Quad};
 
@@ -60,7 +60,7 @@ const COMPARING: Maker = Maker {
 
 /// Queries that counts may answer.
 const OVERVIEW: Maker = Maker {
-    quads,
+    quads: overview_quads,
     query: overview_query,
     union_default: false,
 };

@@ -232,6 +232,20 @@ pub trait KeyRows {
     /// Neighbour and graph (0 for the default graph) of edge `i`; zeros if there is no such edge.
     fn edge(&self, i: u64) -> (u32, u32);
 
+    /// Number of keys in the interval `[from, to)` of ids, and number of their edges. O(log keys).
+    fn count_between(&self, [from, to]: [u32; 2]) -> [u64; 2] {
+        let keys = self.key_count();
+        let [a, b] = [from, to].map(|v| self.finder().rank(v).min(keys));
+        let start = |k: u32| match k < keys {
+            true => self.range_of(k).start,
+            false => self.edges(),
+        };
+        [
+            u64::from(b.saturating_sub(a)),
+            start(b).saturating_sub(start(a)),
+        ]
+    }
+
     /// Calls `f` with the number of each key and the key; returns false if the finder does not have all keys.
     fn for_each_key(&self, mut f: impl FnMut(u32, u32)) -> bool {
         /// Number of keys enumerated per call of the finder.

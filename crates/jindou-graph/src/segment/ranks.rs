@@ -1,6 +1,6 @@
 //! Numbers of keys and edges without reading keys: of a range of ids, and of several segments together.
 
-use super::{KeyFinder, RankBlock, Segment};
+use super::{KeyFinder, RankBlock};
 use jindou_model::FIRST_TAIL_ID;
 
 /// Largest number of blocks of bitmaps, keys of directories, and words that [`distinct_keys`] reads or writes: about
@@ -54,22 +54,6 @@ fn rank_in_bitmap(first: u32, blocks: &[RankBlock], v: u32) -> u32 {
         },
     };
     block.rank.saturating_add(bits.count_ones())
-}
-
-impl Segment<'_> {
-    /// Number of keys in the interval `[from, to)` of ids, and number of their edges. O(log keys).
-    #[must_use]
-    pub fn count_between(&self, [from, to]: [u32; 2]) -> [u64; 2] {
-        let [a, b] = [from, to].map(|v| self.finder.rank(v).min(self.key_count));
-        let start = |k: u32| match self.offsets {
-            None => u64::from(k),
-            Some(offsets) => offsets.get(k as usize).copied().map_or(0, u64::from),
-        };
-        [
-            u64::from(b.saturating_sub(a)),
-            start(b).saturating_sub(start(a)),
-        ]
-    }
 }
 
 /// Number of different keys of several segments, given as their finders and numbers of keys. O(intervals log keys), if

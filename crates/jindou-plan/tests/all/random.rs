@@ -84,6 +84,18 @@ fn counts_come_from_the_segments() {
             "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o FILTER(STRSTARTS(STR(?p), \"http://e/\")) } GROUP BY ?p",
             "SELECT ?t (COUNT(*) AS ?n) { ?s ?p ?o BIND(isIRI(?p) AS ?t) } GROUP BY ?t",
             "SELECT (COUNT(*) AS ?n) { ?s ?p ?o FILTER(CONTAINS(STR(?p), \"p1\")) }",
+            "SELECT (COUNT(*) AS ?n) { ?s ?p ?o FILTER(isLITERAL(?o)) }",
+            "SELECT (COUNT(*) AS ?n) { ?s ?p ?o FILTER(isBLANK(?s)) }",
+            "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o FILTER(!isIRI(?o) && ?p != rdf:type) } GROUP BY ?p",
+            "SELECT ?l (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY (LANG(?o) AS ?l)",
+            "SELECT ?p ?d (COUNT(*) AS ?n) (COUNT(DISTINCT ?o) AS ?m) { ?s ?p ?o BIND(DATATYPE(?o) AS ?d) } GROUP BY ?p ?d",
+            "SELECT (SUM(IF(isLITERAL(?o), 1, 0)) AS ?n) (COUNT(DATATYPE(?o)) AS ?m) { ?s ?p ?o }",
+            "SELECT (COUNT(DISTINCT LANG(?o)) AS ?n) { ?s ?p ?x BIND(?x AS ?o) }",
+            "SELECT DISTINCT (DATATYPE(?o) AS ?d) { ?s ?p ?o }",
+            "SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH <http://e/none> { ?s ?p ?o } } }",
+            "SELECT ?l (COUNT(*) AS ?n) { { ?s ?p ?o FILTER(isLITERAL(?o)) BIND(LANG(?o) AS ?l) } UNION \
+             { ?s ?p ?o FILTER(!isLITERAL(?o)) } } GROUP BY ?l",
+            "SELECT (COUNT(DISTINCT ?s) AS ?n) { BIND(rdf:type AS ?p) ?s ?p ?o }",
         ] {
             let plan = plan(&format!("{RDF}{text}"), &snapshot);
             assert!(!explores(&plan), "{text}: {:#?}", plan.root);

@@ -58,6 +58,7 @@ impl Base {
             versions: Arc::default(),
             segment_use: Arc::default(),
             objects: Default::default(),
+            kinds: Default::default(),
             shard: None,
         }))
     }

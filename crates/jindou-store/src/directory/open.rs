@@ -182,6 +182,7 @@ pub(crate) fn open_folder(dir: &Path, manifest: &Manifest, indexes: &Indexes) ->
         versions: Arc::default(),
         segment_use: Arc::new(SegmentUse::of(predicates)),
         objects: Default::default(),
+        kinds: Default::default(),
         shard: None,
     };
     base.segment_use.read(dir, base.epoch);

@@ -288,6 +288,7 @@ impl MergeOutput<'_> {
             versions: Arc::clone(&old.versions),
             segment_use: Arc::clone(&old.segment_use),
             objects: Default::default(),
+            kinds: Default::default(),
             shard,
         };
         self.pace.cancel.check()?;

@@ -5,23 +5,80 @@
 //! different values of some of their columns ([`numbers`]): for each predicate, for each end of one predicate, or for
 //! all triples together. Filters and expressions that read nothing but the group's key are evaluated once per key.
 
+mod kinds;
 mod numbers;
+mod patterns;
 mod triples;
 
 use super::*;
 use crate::operator;
 use jindou_model::{DEFAULT_GRAPH, Direction, NO_VERTEX, PredicateId};
+use jindou_syntax::algebra::Variable;
 use numbers::{KeyNumbers, Numbers};
 use oxrdf::Literal;
-use triples::{Columns, CountedTriples, Layer, OBJECT, Origin, PREDICATE, SUBJECT, Wanted};
+use triples::{
+    Columns, CountedTriples, Known, Layer, OBJECT, OBJECT_KIND, Origin, PREDICATE, SUBJECT,
+    SUBJECT_KIND, Wanted, determined, kinds_of,
+};
 
 /// Largest number of rows of an answer that the planner itself computes.
 const MAX_ROWS: usize = 4_096;
 
 impl PlanBuilder<'_> {
-    /// A group over triples whose numbers are known. `None` for any other group, and if named graphs, edits or a filter
-    /// make the counts inexact.
+    /// A group over triples whose numbers are known, or over a union of such. `None` for any other group, and if named
+    /// graphs, edits or a filter make the counts inexact.
     pub(super) fn counted(
+        &mut self,
+        inner: &LogicalNode,
+        by: &[Slot],
+        aggregates: &[Aggregate],
+    ) -> Option<Built> {
+        if let (layers, None, core) = self.unwrapped(inner)
+            && let (true, NodeKind::Union(branches)) = (layers.is_empty(), &core.kind)
+        {
+            return self.counted_union(branches, by, aggregates);
+        }
+        self.counted_one(inner, by, aggregates)
+    }
+
+    /// A group over a union: the branches' numbers are added up.
+    fn counted_union(
+        &mut self,
+        branches: &[LogicalNode],
+        by: &[Slot],
+        aggregates: &[Aggregate],
+    ) -> Option<Built> {
+        use AggregateFunction::{Count, CountRows, Sum};
+        let (mut parts, mut sums) = (vec![], vec![]);
+        for a in aggregates {
+            if a.distinct || !matches!(a.function, Count | CountRows | Sum) {
+                return None;
+            }
+            let to = self.key(|slot| format!("part {slot}"))?;
+            parts.push(Aggregate { to, ..a.clone() });
+            sums.push(sum(a.to, to));
+        }
+        let rows = self.key(|slot| format!("rows {slot}"))?;
+        parts.push(Aggregate {
+            function: CountRows,
+            of: None,
+            ..sum(rows, rows)
+        });
+        let mut built = vec![];
+        for branch in branches {
+            let bound = by.iter().copied().filter(|s| branch.uses.has(*s));
+            let bound: Vec<Slot> = bound.collect();
+            let mut b = self.counted(branch, &bound, &parts)?;
+            if bound.is_empty() && !by.is_empty() {
+                // A group by nothing has a row even if it has no solutions.
+                b = self.filter(b, &[Arc::new(is_positive(rows))]);
+            }
+            built.push(b);
+        }
+        Some(group(union(built), by, &sums))
+    }
+
+    fn counted_one(
         &mut self,
         inner: &LogicalNode,
         by: &[Slot],
@@ -30,62 +87,108 @@ impl PlanBuilder<'_> {
         let triples = self.counted_triples(inner)?;
         let wanted = aggregates.iter().map(|a| triples.wanted(a, &inner.certain));
         let wanted: Vec<Wanted> = wanted.collect::<Option<_>>()?;
-        let (mut by_columns, mut reads) = (0, 0);
+        let mut reads = triples.filters().fold(0, |all, f| all | f.1);
+        if by.is_empty()
+            && let Some(totals) = self.totals(&triples, reads, &wanted)
+        {
+            let slots = aggregates.iter().map(|a| a.to).collect();
+            return Some(self.known_rows(slots, vec![(vec![], totals)]));
+        }
+        let mut by_columns = 0;
         for slot in by {
             match triples.origin(*slot)? {
                 Origin::Column(c) => by_columns |= c,
                 Origin::Computed(c) => reads |= c,
             }
         }
-        if by.is_empty()
-            && let Some(totals) = self.totals(&triples, &wanted)
-        {
-            let slots = aggregates.iter().map(|a| a.to).collect();
-            return Some(self.known_rows(slots, vec![(None, totals)]));
+        for w in &wanted {
+            if let Wanted::Whole(c) | Wanted::Weighted(c) = w {
+                reads |= c;
+            }
         }
-        reads |= triples.filters().fold(by_columns, |all, f| all | f.1);
-        let is_key = match triples.predicate {
-            None => reads == PREDICATE,
-            Some(_) => reads == SUBJECT || reads == OBJECT,
-        };
-        is_key.then_some(())?;
-        if by_columns == 0 {
-            self.grouped_keys(&triples, reads, by, aggregates, &wanted)
+        let columns = by_columns | reads;
+        let key = columns & !kinds_of(columns);
+        let with_predicate = if triples.predicate.is_none() {
+            key | PREDICATE
         } else {
-            self.each_key(&triples, reads, aggregates, &wanted)
-        }
+            key
+        };
+        let mut keys = vec![key, with_predicate, without_kinds(key)];
+        keys.dedup();
+        keys.into_iter().find_map(|key| {
+            is_key(&triples, key).then_some(())?;
+            let are_numbers = wanted.iter().all(|w| matches!(w, Wanted::Number(_)));
+            if by_columns == key && are_numbers {
+                self.each_key(&triples, key, aggregates, &wanted)
+            } else {
+                self.grouped_keys(&triples, [key, by_columns], by, aggregates, &wanted)
+            }
+        })
     }
 
-    /// The numbers that aggregates over all triples want.
-    fn totals(&self, triples: &CountedTriples, wanted: &[Wanted]) -> Option<Vec<u64>> {
+    /// The numbers that aggregates over all triples want. `reads` are the columns that filters read.
+    fn totals(
+        &self,
+        triples: &CountedTriples,
+        reads: Columns,
+        wanted: &[Wanted],
+    ) -> Option<Vec<u64>> {
         let filters = triples.filters();
         let conditions: Vec<Condition> = filters.map(|f| self.compiled(f.0, triples)).collect();
         let numbers = Numbers::new(self.snapshot.graph(), triples)?;
         let mut predicates = numbers.predicates();
         let there = predicates.len();
         if !conditions.is_empty() {
-            let mut chosen = vec![];
-            for p in predicates {
-                let id = match triples.predicate {
-                    None => Some(self.snapshot.vertex_of(p).0),
-                    Some(_) => None,
-                };
-                let mut all = true;
-                for c in &conditions {
-                    all &= triples.holds(c, id)?;
-                }
-                if all {
-                    chosen.push(p);
-                }
-            }
-            predicates = chosen;
+            predicates = self.chosen(&numbers, &conditions, reads)?;
         }
         let all = predicates.len() == there;
         let each = wanted.iter().map(|w| match w {
             Wanted::Number(columns) => numbers.total(&predicates, *columns, all),
-            Wanted::Whole(_) => None,
+            Wanted::Whole(_) | Wanted::Weighted(_) => None,
         });
         each.collect()
+    }
+
+    /// The predicates whose triples meet conditions. `None` if some but not all of the triples of one do.
+    fn chosen(
+        &self,
+        numbers: &Numbers<'_>,
+        conditions: &[Condition],
+        reads: Columns,
+    ) -> Option<Vec<PredicateId>> {
+        let kinds = reads & (SUBJECT_KIND | OBJECT_KIND);
+        let parts = match kinds {
+            0 => numbers.whole(),
+            kinds => numbers.parts(&mut numbers.kind_counter()?, kinds)?,
+        };
+        let mut bytes = vec![];
+        let mut chosen = vec![];
+        for of_one in parts.chunk_by(|a, b| a.predicate == b.predicate) {
+            let mut met = 0;
+            for part in of_one {
+                let tags = part.examples.map(|id| {
+                    bytes.clear();
+                    self.snapshot.term(VertexId(id), &mut bytes);
+                    bytes.first().copied()
+                });
+                let predicate = match numbers.triples.predicate {
+                    None => Some(self.snapshot.vertex_of(part.predicate).0),
+                    Some(_) => None,
+                };
+                let known = Known { predicate, tags };
+                let mut all = true;
+                for c in conditions {
+                    all &= numbers.triples.holds(c, known)?;
+                }
+                met += usize::from(all);
+            }
+            match of_one {
+                [part, ..] if met == of_one.len() => chosen.push(part.predicate),
+                _ if met > 0 => return None,
+                _ => {}
+            }
+        }
+        Some(chosen)
     }
 
     /// A group by one column, perhaps with others that depend on it: a row for each key.
@@ -98,48 +201,63 @@ impl PlanBuilder<'_> {
     ) -> Option<Built> {
         let sets = wanted.iter().map(|w| match w {
             Wanted::Number(columns) => Some(*columns),
-            Wanted::Whole(_) => None,
+            Wanted::Whole(_) | Wanted::Weighted(_) => None,
         });
         let sets: Vec<Columns> = sets.collect::<Option<_>>()?;
         let to = aggregates.iter().map(|a| a.to).collect();
         self.keys(triples, key, &sets, to)
     }
 
-    /// A group by expressions over one column, or by nothing: numbers of the keys are added up. So each of them must be
-    /// a number of values of columns that include the key.
+    /// A group by expressions over a key, or by nothing: numbers of the keys are added up. So each of them must be a
+    /// number of values of columns that, with the columns `by_columns` of the group, include the key.
     fn grouped_keys(
         &mut self,
         triples: &CountedTriples,
-        key: Columns,
+        [key, by_columns]: [Columns; 2],
         by: &[Slot],
         aggregates: &[Aggregate],
         wanted: &[Wanted],
     ) -> Option<Built> {
-        let (mut sets, mut slots, mut sums) = (vec![], vec![], vec![]);
+        let (mut sets, mut slots, mut sums, mut products) = (vec![], vec![], vec![], vec![]);
+        let columns_of_key = key & (SUBJECT | PREDICATE | OBJECT);
+        let are_apart = |columns: Columns| columns_of_key & !(columns | by_columns) == 0;
         for (a, wanted) in aggregates.iter().zip(wanted) {
-            match wanted {
-                Wanted::Number(columns) if columns & key != 0 => {
-                    let number = self.key(|slot| format!("count {slot}"))?;
-                    sets.push(*columns);
-                    slots.push(number);
+            match *wanted {
+                // The rows have each predicate several times.
+                Wanted::Number(PREDICATE) if key & !PREDICATE != 0 && key & PREDICATE != 0 => {
                     sums.push(Aggregate {
-                        to: a.to,
-                        function: AggregateFunction::Sum,
-                        of: Some(number),
-                        distinct: false,
-                        row: vec![],
+                        function: AggregateFunction::Count,
+                        distinct: true,
+                        ..sum(a.to, triples.slot_of(PREDICATE)?)
                     });
                 }
-                Wanted::Whole(columns) if columns & !key == 0 => sums.push(a.clone()),
+                Wanted::Number(columns) if are_apart(columns) => {
+                    let number = self.key(|slot| format!("count {slot}"))?;
+                    sets.push(columns);
+                    slots.push(number);
+                    sums.push(sum(a.to, number));
+                }
+                Wanted::Weighted(c) if c & !determined(key) == 0 && are_apart(triples.rows) => {
+                    let number = self.key(|slot| format!("count {slot}"))?;
+                    let product = self.key(|slot| format!("product {slot}"))?;
+                    sets.push(triples.rows);
+                    slots.push(number);
+                    products.push((product, weighted(a, number)?));
+                    sums.push(sum(a.to, product));
+                }
+                Wanted::Whole(c) if c & !determined(key) == 0 => sums.push(a.clone()),
                 _ => return None,
             }
         }
-        let keys = self.keys(triples, key, &sets, slots)?;
+        let mut keys = self.keys(triples, key, &sets, slots)?;
+        for (to, value) in products {
+            keys = self.extend(keys, to, &value);
+        }
         Some(group(keys, by, &sums))
     }
 
     /// The keys that pass the filters, each with its numbers of different values of `sets` in the slots `to`, and with
-    /// the expressions that depend on the key.
+    /// the expressions that depend on the key. A term of its kind stands for an end of which the key has the kind only.
     fn keys(
         &mut self,
         triples: &CountedTriples,
@@ -148,26 +266,38 @@ impl PlanBuilder<'_> {
         to: Vec<Slot>,
     ) -> Option<Built> {
         let numbers = Numbers::new(self.snapshot.graph(), triples)?;
-        let keys: Vec<KeyNumbers> = match key {
+        let rows: Vec<KeyNumbers> = match key {
             PREDICATE => numbers.by_predicate(sets)?,
-            end => numbers.by_end(end, sets)?,
+            SUBJECT | OBJECT => numbers.by_end(key, sets)?,
+            _ => numbers.by_kind(key, sets)?,
         };
-        let mut slots = vec![triples.slot_of(key)?];
+        (rows.len() <= MAX_ROWS).then_some(())?;
+        let in_rows = without_kinds(key);
+        let columns = [PREDICATE, SUBJECT, OBJECT].into_iter();
+        let columns = columns.filter(|c| in_rows & c != 0);
+        let slots: Option<Vec<Slot>> = columns.map(|c| triples.slot_of(c)).collect();
+        let mut slots = slots?;
         slots.extend(to);
-        let rows = keys.into_iter().map(|(key, n)| (Some(key), n)).collect();
         let mut b = self.known_rows(slots, rows);
         for (layer, reads) in &triples.layers {
             match layer {
                 Layer::Filter(f) => b = self.filter(b, std::slice::from_ref(f)),
-                Layer::Extend(to, value) if reads & !key == 0 => b = self.extend(b, *to, value),
-                Layer::Extend(..) => {}
+                Layer::Extend(to, value) => {
+                    let is_there = match triples.origin(*to)? {
+                        Origin::Column(c) => c & !in_rows == 0,
+                        Origin::Computed(_) => reads & !determined(key) == 0,
+                    };
+                    if is_there {
+                        b = self.extend(b, *to, value);
+                    }
+                }
             }
         }
         Some(b)
     }
 
-    /// Rows of a key, if there is one, and of numbers.
-    fn known_rows(&self, slots: Vec<Slot>, rows: Vec<(Option<u32>, Vec<u64>)>) -> Built {
+    /// Rows of the ids of a key and of numbers.
+    fn known_rows(&self, slots: Vec<Slot>, rows: Vec<KeyNumbers>) -> Built {
         self.snapshot.bind();
         let numbers = rows.iter().flat_map(|row| &row.1);
         let terms: Vec<Canonical> = numbers
@@ -203,8 +333,10 @@ impl PlanBuilder<'_> {
         };
         let Some(mut all) = self.predicates_in(inner, *one) else {
             let triples = self.counted_triples(inner)?;
-            let is_predicate = triples.origin(*one) == Some(Origin::Column(PREDICATE));
-            is_predicate.then_some(())?;
+            match triples.origin(*one)? {
+                Origin::Column(c) => (c == PREDICATE).then_some(())?,
+                Origin::Computed(c) => (c != 0).then_some(())?,
+            }
             return self.counted(inner, slots, &[]);
         };
         all.sort_unstable();
@@ -369,6 +501,55 @@ pub(super) fn constant_rows(slots: Vec<Slot>, rows: Vec<Vec<Cell>>) -> Built {
         rows: n,
         cost: n * OUT,
     }
+}
+
+fn sum(to: Slot, of: Slot) -> Aggregate {
+    Aggregate {
+        to,
+        function: AggregateFunction::Sum,
+        of: Some(of),
+        distinct: false,
+        row: vec![],
+    }
+}
+
+fn is_positive(slot: Slot) -> Expr {
+    let v = Variable::new_unchecked("rows");
+    let number = Arc::new(Expression::Variable(v.clone()));
+    let zero = Arc::new(Expression::Literal(Literal::from(0).into()));
+    Expr::plain(Expression::Greater(number, zero), [(v, slot)])
+}
+
+/// Share of some equal rows in a sum, or in a number of bound values.
+fn weighted(a: &Aggregate, rows: Slot) -> Option<Expr> {
+    let [value, number] = ["value", "rows"].map(Variable::new_unchecked);
+    let slots = [(value.clone(), a.of?), (number.clone(), rows)];
+    let number = Arc::new(Expression::Variable(number));
+    let share = match a.function {
+        AggregateFunction::Count => Expression::If(
+            Arc::new(Expression::Bound(value)),
+            number,
+            Arc::new(Expression::Literal(Literal::from(0).into())),
+        ),
+        _ => Expression::Multiply(Arc::new(Expression::Variable(value)), number),
+    };
+    Some(Expr::plain(share, slots))
+}
+
+/// True if the numbers of these columns' values may be known.
+fn is_key(triples: &CountedTriples, key: Columns) -> bool {
+    let kinds = SUBJECT_KIND | OBJECT_KIND;
+    match triples.predicate {
+        None => key != 0 && key & !(PREDICATE | kinds) == 0,
+        Some(_) => key == SUBJECT || key == OBJECT || key != 0 && key & !kinds == 0,
+    }
+}
+
+/// The columns with each end in place of its kind.
+fn without_kinds(columns: Columns) -> Columns {
+    let end = |kind: Columns, end: Columns| if columns & kind != 0 { end } else { 0 };
+    let ends = end(SUBJECT_KIND, SUBJECT) | end(OBJECT_KIND, OBJECT);
+    columns & !(SUBJECT_KIND | OBJECT_KIND) | ends
 }
 
 fn is_rdf_type(term: &Canonical) -> bool {

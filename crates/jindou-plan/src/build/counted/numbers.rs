@@ -11,12 +11,12 @@ const FEW_KEYS: u32 = 64;
 /// Number of edges per key from which more keys are, below filters.
 const EDGES_PER_KEY: u64 = 16;
 
-/// A key of a group, and a number for each of several sets of columns.
-pub(super) type KeyNumbers = (u32, Vec<u64>);
+/// The ids of a key of a group, and a number for each of several sets of columns.
+pub(super) type KeyNumbers = (Vec<u32>, Vec<u64>);
 
 pub(super) struct Numbers<'g> {
-    graph: &'g dyn Graph,
-    triples: &'g CountedTriples,
+    pub(super) graph: &'g dyn Graph,
+    pub(super) triples: &'g CountedTriples,
     class: Option<ClassCounts>,
 }
 
@@ -33,12 +33,12 @@ impl<'g> Numbers<'g> {
         })
     }
 
-    fn graphs(&self) -> SeenGraphs {
+    pub(super) fn graphs(&self) -> SeenGraphs {
         self.triples.graphs
     }
 
     /// Numbers of edges of a predicate in the default graph and in named graphs, of those that are seen.
-    fn edges(&self, p: PredicateId) -> [u64; 2] {
+    pub(super) fn edges(&self, p: PredicateId) -> [u64; 2] {
         let (view, of) = (self.graph.edges(p, Direction::Out), self.graphs().of);
         [
             if of.default { view.default_edges() } else { 0 },
@@ -66,7 +66,7 @@ impl<'g> Numbers<'g> {
     }
 
     /// The columns without that of the graph if all triples are in the same graph.
-    fn without_graph(&self, columns: Columns) -> Columns {
+    pub(super) fn without_graph(&self, columns: Columns) -> Columns {
         match self.graphs().named {
             0 | 1 => columns & !GRAPH,
             _ => columns,
@@ -74,7 +74,7 @@ impl<'g> Numbers<'g> {
     }
 
     /// Number of different values of some columns among the triples of one predicate, which has triples.
-    fn of_predicate(&self, p: PredicateId, columns: Columns) -> Option<u64> {
+    pub(super) fn of_predicate(&self, p: PredicateId, columns: Columns) -> Option<u64> {
         const PAIR: Columns = SUBJECT | OBJECT;
         const QUAD: Columns = PAIR | GRAPH;
         let columns = self.without_graph(columns & !PREDICATE);
@@ -149,7 +149,7 @@ impl<'g> Numbers<'g> {
             }
             let each = sets.iter().map(|c| self.of_predicate(*p, *c));
             Some((
-                self.graph.vertex_of(*p).0,
+                vec![self.graph.vertex_of(*p).0],
                 each.collect::<Option<Vec<u64>>>()?,
             ))
         };
@@ -178,7 +178,9 @@ impl<'g> Numbers<'g> {
             });
             each.collect::<Option<Vec<u64>>>()
         };
-        let rows = degrees.into_iter().map(|(key, n)| Some((key, numbers(n)?)));
+        let rows = degrees
+            .into_iter()
+            .map(|(key, n)| Some((vec![key], numbers(n)?)));
         rows.collect()
     }
 

@@ -1,12 +1,14 @@
 //! The triples that a group counts: those of one pattern, or of a pattern next to the class of one of its ends. Between
 //! the triples and the group there may be filters, BIND, DISTINCT and sub-selects.
 
+use super::patterns::{joined_patterns, with_constants};
 use super::*;
 use crate::TermTest;
-use crate::joins;
-use crate::logical::{LogicalPattern, add_new};
+use crate::expression::walk;
+use crate::logical::LogicalPattern;
 use jindou_graph::counts::CountedGraphs;
 use jindou_graph::segment::GraphScope;
+use jindou_syntax::algebra::{Function, Variable};
 use jindou_values::{Value, value};
 
 /// A set of columns of triples, as bits.
@@ -15,9 +17,20 @@ pub(super) const SUBJECT: Columns = 1;
 pub(super) const PREDICATE: Columns = 2;
 pub(super) const OBJECT: Columns = 4;
 pub(super) const GRAPH: Columns = 8;
+/// The kind of the subject or object: IRI, blank node, triple term, or literal of some datatype and language.
+pub(super) const SUBJECT_KIND: Columns = 16;
+pub(super) const OBJECT_KIND: Columns = 32;
 
-/// Largest number of patterns, and of parts of a join, that are considered.
-const FEW: usize = 4;
+/// The columns, and kinds, that these columns determine.
+pub(super) fn determined(columns: Columns) -> Columns {
+    columns | kinds_of(columns)
+}
+
+/// The kinds of the ends among some columns.
+pub(super) fn kinds_of(columns: Columns) -> Columns {
+    let kind = |end: Columns, kind: Columns| if columns & end != 0 { kind } else { 0 };
+    kind(SUBJECT, SUBJECT_KIND) | kind(OBJECT, OBJECT_KIND)
+}
 
 /// Source of a slot's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +72,17 @@ pub(super) enum Wanted {
     Number(Columns),
     /// An aggregate of values that depend on these columns only, and for which repeated rows do not matter.
     Whole(Columns),
+    /// A sum, or the number of bound ones, of values that depend on these columns only. Repeated rows matter.
+    Weighted(Columns),
+}
+
+/// Predicate and tags of some triples, where they are known.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Known {
+    /// The predicate, as a vertex.
+    pub predicate: Option<u32>,
+    /// The tags of the subjects and of the objects.
+    pub tags: [Option<u8>; 2],
 }
 
 pub(super) struct CountedTriples {
@@ -94,9 +118,28 @@ impl CountedTriples {
         own.map(|c| c.0)
     }
 
-    /// The columns that an expression reads; `None` if it also reads anything else.
+    /// The columns that an expression reads, or of which it reads the kind only; `None` if it also reads anything else.
     fn read_by(&self, e: &Expr) -> Option<Columns> {
+        let end = |v: &Variable| self.column(e.slot(v)?).filter(|c| kinds_of(*c) != 0);
+        // Numbers of occurrences of the ends other than as the argument of a function of their kind.
+        let mut whole = [0i64; 2];
+        let mut note = |v: &Variable, n: i64| match end(v) {
+            Some(SUBJECT) => whole[0] += n,
+            Some(_) => whole[1] += n,
+            None => {}
+        };
+        walk(&e.expression, &mut |part| match part {
+            Expression::Variable(v) => note(v, 1),
+            Expression::FunctionCall(f, arguments) if is_of_kind(f) => {
+                if let [Expression::Variable(v)] = arguments.as_slice() {
+                    note(v, -1);
+                }
+            }
+            _ => {}
+        });
         let mut each = e.variables.iter().map(|v| match self.origin(v.1)? {
+            Origin::Column(SUBJECT) if whole[0] == 0 => Some(SUBJECT_KIND),
+            Origin::Column(OBJECT) if whole[1] == 0 => Some(OBJECT_KIND),
             Origin::Column(c) | Origin::Computed(c) => Some(c),
         });
         each.try_fold(0, |all, c| Some(all | c?))
@@ -120,7 +163,11 @@ impl CountedTriples {
                 Origin::Column(c) if distinct => Some(Wanted::Number(c)),
                 Origin::Column(_) => Some(Wanted::Number(self.rows)),
                 Origin::Computed(c) if distinct => Some(Wanted::Whole(c)),
-                Origin::Computed(_) => certain.has(of).then_some(Wanted::Number(self.rows)),
+                Origin::Computed(_) if certain.has(of) => Some(Wanted::Number(self.rows)),
+                Origin::Computed(c) => Some(Wanted::Weighted(c)),
+            },
+            (Sum, Some(of), false) => match self.origin(of)? {
+                Origin::Column(c) | Origin::Computed(c) => Some(Wanted::Weighted(c)),
             },
             // SAMPLE and GROUP_CONCAT depend on the order of the rows.
             (Min | Max | Sum | Avg, Some(of), _) if a.is_idempotent() => match self.origin(of)? {
@@ -142,7 +189,8 @@ impl CountedTriples {
         }
         // All columns together determine every other slot.
         let whole = columns == self.rows;
-        let determined = !others && computed & !columns == 0 && columns & !self.rows == 0;
+        let determined =
+            !others && computed & !determined(columns) == 0 && columns & !self.rows == 0;
         (whole || determined).then_some(columns)
     }
 
@@ -159,13 +207,13 @@ impl CountedTriples {
         tests(TermTest::Iri) && tests(TermTest::Blank)
     }
 
-    /// Value of a condition for a predicate, given as a vertex, or for all predicates. `None` if it depends on other
-    /// columns or has to be evaluated.
-    pub(super) fn holds(&self, c: &Condition, predicate: Option<u32>) -> Option<bool> {
+    /// Value of a condition for what is known of some triples. `None` if it depends on anything else or has to be
+    /// evaluated.
+    pub(super) fn holds(&self, c: &Condition, known: Known) -> Option<bool> {
         let all = |list: &[Condition], end: bool| {
             let mut sure = true;
             for c in list {
-                match self.holds(c, predicate) {
+                match self.holds(c, known) {
                     Some(b) if b == end => return Some(end),
                     Some(_) => {}
                     None => sure = false,
@@ -176,7 +224,7 @@ impl CountedTriples {
         match c {
             Condition::Same(Operand::Slot(s), Operand::Const(id))
             | Condition::Same(Operand::Const(id), Operand::Slot(s)) => {
-                (self.column(*s)? == PREDICATE).then_some(predicate? == *id)
+                (self.column(*s)? == PREDICATE).then_some(known.predicate? == *id)
             }
             Condition::Same(Operand::Slot(a), Operand::Slot(b)) => {
                 (self.column(*a)? == self.column(*b)?).then_some(true)
@@ -184,13 +232,15 @@ impl CountedTriples {
             Condition::Kind(slot, test) => match (self.column(*slot)?, test) {
                 (PREDICATE, test) => Some(*test == TermTest::Iri),
                 (SUBJECT, TermTest::Literal | TermTest::Numeric) => Some(false),
+                (SUBJECT, test) => has_tag(known.tags[0]?, *test),
+                (OBJECT, test) => has_tag(known.tags[1]?, *test),
                 _ => None,
             },
             Condition::Bound(slot) => self.column(*slot).map(|_| true),
             Condition::And(list) => all(list, false),
             Condition::Or(list) if self.are_resources(list) => Some(true),
             Condition::Or(list) => all(list, true),
-            Condition::Not(c) => self.holds(c, predicate).map(|b| !b),
+            Condition::Not(c) => self.holds(c, known).map(|b| !b),
             _ => None,
         }
     }
@@ -202,7 +252,7 @@ impl PlanBuilder<'_> {
         if node.uses.meets(&self.outer.possible) {
             return None;
         }
-        let (above, distinct, core) = peeled(node);
+        let (above, distinct, core) = self.unwrapped(node);
         let (patterns, filters) = joined_patterns(core)?;
         let found = match patterns.as_slice() {
             [one] => Some(self.of_pattern(one)?),
@@ -231,7 +281,7 @@ impl PlanBuilder<'_> {
                     Origin::Computed(c) => computed |= c,
                 }
             }
-            if computed & !columns != 0 {
+            if computed & !determined(columns) != 0 {
                 return None;
             }
             out.rows = columns;
@@ -310,7 +360,7 @@ impl PlanBuilder<'_> {
     }
 
     /// The graphs that a pattern reads; `None` if these are some but not all of the named graphs.
-    fn seen_graphs(&self, place: &PatternGraphTerm) -> Option<SeenGraphs> {
+    pub(super) fn seen_graphs(&self, place: &PatternGraphTerm) -> Option<SeenGraphs> {
         let graph = match place {
             PatternGraphTerm::Default => self.dataset.default.clone(),
             PatternGraphTerm::Named(name) => {
@@ -347,7 +397,7 @@ impl PlanBuilder<'_> {
                     return None;
                 }
                 let reads = to.read_by(f)?;
-                if to.holds(&self.compiled(f, to), None) != Some(true) {
+                if to.holds(&self.compiled(f, to), Known::default()) != Some(true) {
                     to.layers.push((layer, reads));
                 }
             }
@@ -394,118 +444,28 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Removes the operators at the top of a node that only filter its rows, add to them, or remove duplicates. Returns
-/// the former two from the top down, the slots of which rows are different if duplicates were removed, and the node
-/// below.
-fn peeled(node: &LogicalNode) -> (Vec<Layer>, Option<Vec<Slot>>, &LogicalNode) {
-    let (mut layers, mut distinct, mut at) = (vec![], None, node);
-    loop {
-        at = match &at.kind {
-            NodeKind::Project(inner) | NodeKind::OrderBy { inner, .. } => inner,
-            NodeKind::Filter { inner, filters } => {
-                layers.extend(filters.iter().cloned().map(Layer::Filter));
-                inner
-            }
-            NodeKind::Extend { inner, to, value } => {
-                layers.push(Layer::Extend(*to, value.clone()));
-                inner
-            }
-            // Only the uppermost of several decides.
-            NodeKind::Distinct { inner, slots } => {
-                distinct.get_or_insert_with(|| slots.clone());
-                inner
-            }
-            NodeKind::Group { inner, by, .. } if !by.is_empty() => {
-                distinct.get_or_insert_with(|| by.clone());
-                inner
-            }
-            _ => return (layers, distinct, at),
-        };
-    }
+/// True for functions whose value depends only on the kind of their argument.
+fn is_of_kind(f: &Function) -> bool {
+    matches!(
+        f,
+        Function::IsIri
+            | Function::IsBlank
+            | Function::IsLiteral
+            | Function::IsTriple
+            | Function::Datatype
+            | Function::Lang
+            | Function::LangDir
+            | Function::HasLang
+            | Function::HasLangDir
+    )
 }
 
-type Conjunction = (Vec<LogicalPattern>, Vec<Arc<Expr>>);
-
-/// The patterns and filters whose conjunction a node is, with one solution for each combination of matches.
-fn joined_patterns(node: &LogicalNode) -> Option<Conjunction> {
-    match &node.kind {
-        NodeKind::Bgp(b) if b.patterns.len() <= FEW => {
-            Some((b.patterns.clone(), b.filters.clone()))
-        }
-        NodeKind::Join(parts) if parts.len() <= FEW => {
-            let mut out: Conjunction = (vec![], vec![]);
-            for part in joins::constants(parts) {
-                let (patterns, filters) = joined_patterns(without_modifiers(&part))?;
-                add_new(&mut out.0, &patterns);
-                out.1.extend(filters);
-            }
-            Some(out)
-        }
-        // Without slots of its own, the body has at most one solution for a row.
-        NodeKind::Apply {
-            input,
-            body,
-            kind: ApplyKind::Semi,
-        } if body.uses.is_within(&input.certain) => {
-            let (mut patterns, mut filters) = joined_patterns(input)?;
-            let (more, over) = joined_patterns(without_modifiers(body))?;
-            add_new(&mut patterns, &more);
-            filters.extend(over);
-            (patterns.len() <= FEW).then_some((patterns, filters))
-        }
-        _ => None,
+/// Result of a test of terms with a tag, if the tag decides it.
+fn has_tag(tag: u8, test: TermTest) -> Option<bool> {
+    match test {
+        TermTest::Iri => Some(tag == term::IRI),
+        TermTest::Blank => Some(tag == term::BLANK),
+        TermTest::Literal => Some(![term::IRI, term::BLANK, term::TRIPLE].contains(&tag)),
+        TermTest::Numeric => None,
     }
-}
-
-/// The node without sub-selects, DISTINCT and ORDER BY at its top that hide no slot and so remove no duplicates.
-fn without_modifiers(node: &LogicalNode) -> &LogicalNode {
-    let mut at = node;
-    loop {
-        at = match &at.kind {
-            NodeKind::Project(inner) if inner.uses.is_within(&at.certain) => inner,
-            NodeKind::OrderBy { inner, .. } => inner,
-            NodeKind::Distinct { inner, slots }
-                if inner.uses.is_within(&slots.iter().copied().collect()) =>
-            {
-                inner
-            }
-            _ => return at,
-        };
-    }
-}
-
-/// Replaces variables that a filter equates with an IRI by the IRI.
-fn with_constants(patterns: Vec<LogicalPattern>, filters: Vec<Arc<Expr>>) -> Conjunction {
-    let (mut patterns, mut rest) = (patterns, vec![]);
-    for f in filters {
-        let Some((slot, term)) = equated(&f) else {
-            rest.push(f);
-            continue;
-        };
-        for p in &mut patterns {
-            for end in [&mut p.subject, &mut p.predicate, &mut p.object] {
-                if *end == PatternTerm::Slot(slot) {
-                    *end = PatternTerm::Term(term.clone());
-                }
-            }
-        }
-    }
-    (patterns, rest)
-}
-
-/// The slot and the IRI that a filter equates, if that is all it does.
-fn equated(f: &Expr) -> Option<(Slot, Canonical)> {
-    let (v, name) = match &*f.expression {
-        Expression::Equal(a, b) | Expression::SameTerm(a, b) => match (&**a, &**b) {
-            (Expression::Variable(v), Expression::NamedNode(n))
-            | (Expression::NamedNode(n), Expression::Variable(v)) => (v, n),
-            _ => return None,
-        },
-        Expression::In(a, list) => match (&**a, list.as_slice()) {
-            (Expression::Variable(v), [Expression::NamedNode(n)]) => (v, n),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    Some((f.slot(v)?, name.canonical()))
 }

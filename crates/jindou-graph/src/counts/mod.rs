@@ -1,7 +1,11 @@
 //! Exact counts of keys, edges and vertices: from segments, characteristic sets and the edits since the last merge,
 //! without reading neighbour lists. Each function returns `None` where its count would need more than that.
 
-use crate::segment::{EdgeView, KeyChange, NO_KEY, Patch, distinct_keys};
+mod by_kind;
+
+pub use by_kind::{KindCount, KindCounter};
+
+use crate::segment::{EdgeView, KeyChange, KeyRows, NO_KEY, Patch, distinct_keys};
 use crate::sets::SetRun;
 use crate::{Edges, Graph};
 use jindou_model::{Direction, PredicateId, VertexId, scope};
@@ -138,20 +142,16 @@ pub fn vertices_with_edges(
     direction: Direction,
     of: CountedGraphs,
 ) -> Option<u64> {
-    if graph.is_sharded() {
-        return None;
-    }
-    let mut views: Vec<Option<EdgeView<'_>>> = vec![None; graph.predicate_count() as usize];
-    for p in predicates {
-        let view = graph.edges(*p, direction).here().copied()?;
-        *views.get_mut(p.0 as usize)? = Some(view);
-    }
-    let views = Views { of, views };
-    let base = match views.by_sets(graph, predicates, direction) {
-        Some(n) => n,
+    let views = Views::new(graph, predicates, direction, of)?;
+    let mut n = 0;
+    let mut count = |[start, end]: [u32; 2]| n += u64::from(end.saturating_sub(start));
+    let base = match views.by_sets(graph, predicates, direction, &mut count) {
+        Some(()) => n,
         None => views.by_finders()?,
     };
-    Some(total(base, views.gained(graph, direction)?))
+    let mut gained = 0;
+    views.gained(graph, direction, &mut |_, more| gained += more)?;
+    Some(total(base, gained))
 }
 
 /// Edges of the counted predicates, by dense predicate id.
@@ -172,17 +172,36 @@ enum SetVerdict {
 }
 
 impl<'a> Views<'a> {
+    fn new(
+        graph: &'a dyn Graph,
+        predicates: &[PredicateId],
+        direction: Direction,
+        of: CountedGraphs,
+    ) -> Option<Self> {
+        if graph.is_sharded() {
+            return None;
+        }
+        let mut views: Vec<Option<EdgeView<'_>>> = vec![None; graph.predicate_count() as usize];
+        for p in predicates {
+            let view = graph.edges(*p, direction).here().copied()?;
+            *views.get_mut(p.0 as usize)? = Some(view);
+        }
+        Some(Self { of, views })
+    }
+
     fn get(&self, p: u32) -> Option<&EdgeView<'a>> {
         self.views.get(p as usize)?.as_ref()
     }
 
-    /// Number of vertices without edits, by their characteristic sets, which are those of the load's segments.
+    /// Calls `count` with intervals of ids of the vertices without edits, by their characteristic sets, which are those
+    /// of the load's segments.
     fn by_sets(
         &self,
         graph: &dyn Graph,
         predicates: &[PredicateId],
         direction: Direction,
-    ) -> Option<u64> {
+        count: &mut dyn FnMut([u32; 2]),
+    ) -> Option<()> {
         let sets = graph.predicates().sets();
         let is_merged = |p: &PredicateId| graph.generation_of(*p) > 0;
         if sets.runs.len() > MOST_RUNS || predicates.iter().any(is_merged) {
@@ -223,7 +242,6 @@ impl<'a> Views<'a> {
         let mut known: Vec<Option<SetVerdict>> = vec![None; sets.offsets.len()];
         let ends = sets.runs.iter().skip(1).map(|r| r.start);
         let last = graph.dense_ids().saturating_add(1);
-        let mut n = 0;
         for (run, end) in sets.runs.iter().zip(ends.chain([last])) {
             let set = set_of(run, direction);
             let verdict = match known.get_mut(set as usize) {
@@ -231,12 +249,12 @@ impl<'a> Views<'a> {
                 None => verdict(set),
             };
             match verdict {
-                SetVerdict::Counted => n += u64::from(end.saturating_sub(run.start)),
+                SetVerdict::Counted => count([run.start, end]),
                 SetVerdict::Other => {}
                 SetVerdict::Unknown => return None,
             }
         }
-        Some(n)
+        Some(())
     }
 
     /// Number of vertices without edits, by the keys of the segments.
@@ -251,8 +269,14 @@ impl<'a> Views<'a> {
         distinct_keys(&finders)
     }
 
-    /// Number of vertices that have an edge only since the edits, less that of vertices that have none since.
-    fn gained(&self, graph: &dyn Graph, direction: Direction) -> Option<i64> {
+    /// Calls `count` with 1 for each vertex that has an edge only since the edits, and with -1 for each that has none
+    /// since.
+    fn gained(
+        &self,
+        graph: &dyn Graph,
+        direction: Direction,
+        count: &mut dyn FnMut(u32, i64),
+    ) -> Option<()> {
         let (mut changes, mut edits) = (vec![], 0);
         for (p, view) in (0u32..).zip(&self.views) {
             let Some(view) = view else { continue };
@@ -265,7 +289,6 @@ impl<'a> Views<'a> {
         }
         changes.sort_unstable_by_key(|c| (c.0, c.1));
         let predicates = graph.predicates();
-        let mut gained = 0;
         for of_one in changes.chunk_by(|a, b| a.0 == b.0) {
             let Some(&(v, ..)) = of_one.first() else {
                 continue;
@@ -291,9 +314,11 @@ impl<'a> Views<'a> {
                     }
                 }
             }
-            gained += i64::from(has) - i64::from(had);
+            if has != had {
+                count(v, if has { 1 } else { -1 });
+            }
         }
-        Some(gained)
+        Some(())
     }
 }
 
