@@ -119,7 +119,7 @@ pub(super) fn open(store: &Path) -> Result<(Database, Duration)> {
 }
 
 /// Adds one random change to the batch.
-fn push(draw: &mut Draw, plain: &Snapshot, batch: &mut Batch) {
+pub(super) fn push(draw: &mut Draw, plain: &Snapshot, batch: &mut Batch) {
     let Some(drawn) = draw.next(plain) else {
         return;
     };

@@ -40,7 +40,7 @@ impl<R: Rows> Write for Lines<R> {
 
 /// A multiset of rows: their number, and the sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Bag {
+pub struct Bag {
     rows: u64,
     sum: u64,
 }
@@ -93,6 +93,11 @@ fn answer<R: Rows + Default>(db: &Database, text: &str, options: &QueryOptions) 
     db.run(text, options, &mut writer)?;
     drop(writer);
     Ok(lines.rows)
+}
+
+/// The rows of a query's answer.
+pub fn bag(db: &Database, set: &Questions, text: &str, options: &QueryOptions) -> Result<Bag> {
+    answer(db, &format!("{}{text}", set.prefixes), options)
 }
 
 /// Error message if the answer to `text` is wrong; `None` if it is right.

@@ -4,10 +4,11 @@
 //! The floor is the processor time to produce the operator's input alone, plus that to copy the ids of its input and
 //! output once at this machine's speed. Processor time is used since other processes affect it least. Each answer is
 //! compared with that of another query. With `--beside duckdb`, comparisons also run in DuckDB over tables of the same
-//! rows.
+//! rows. With `--only overview`, other questions are asked ([`overview`]).
 
 mod beside;
 mod check;
+mod overview;
 mod questions;
 
 use super::measure::{Times, cpu_time, run as checksum};
@@ -101,6 +102,9 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
             a.store.display()
         )));
     };
+    if set.data == LUBM.data && a.only.iter().any(|o| o.eq_ignore_ascii_case("overview")) {
+        return overview::run(a, &db, set);
+    }
     let wanted = |q: &Question| {
         let name = format!("{}: {}", q.operator, q.name).to_ascii_lowercase();
         a.only.is_empty()
