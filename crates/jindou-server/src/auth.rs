@@ -193,7 +193,7 @@ impl<'r> Credentials<'r> {
 }
 
 /// The sender of a request, and its rights.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// Number that identifies the sender's token in this process; `None` on a server without tokens.
     pub(crate) owner: Option<u64>,

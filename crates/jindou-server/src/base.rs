@@ -7,15 +7,14 @@ use jindou::{DiagnosticKind, Diagnostics, Error, Result};
 /// unchanged, so that all addresses share its cached plan. Positions in errors refer to the text as it was sent.
 pub(crate) fn under<T>(
     text: &str,
-    base: Option<&str>,
+    base: impl Fn() -> Option<String>,
     mut plan: impl FnMut(&str) -> Result<T>,
 ) -> Result<T> {
-    let Some(base) = base else {
-        return plan(text);
-    };
-    let based = || format!("BASE <{base}> {text}");
+    let based = || Some(format!("BASE <{}> {text}", base()?));
     if makes_iris(text) {
-        let based = based();
+        let Some(based) = based() else {
+            return plan(text);
+        };
         return match plan(&based) {
             Err(Error::Sparql(with)) => Err(Error::Sparql(Box::new(with.moved(text, &based)))),
             Err(with @ Error::Query(_)) => {
@@ -27,10 +26,10 @@ pub(crate) fn under<T>(
     match plan(text) {
         // If no error is about an IRI, a base would not help, and a long text need not be parsed twice.
         Err(Error::Sparql(without)) if !lacks_base(&without) => Err(Error::Sparql(without)),
-        Err(without @ (Error::Query(_) | Error::Sparql(_))) => {
-            let based = based();
-            plan(&based).map_err(|with| told(without, with, text, &based))
-        }
+        Err(without @ (Error::Query(_) | Error::Sparql(_))) => match based() {
+            Some(based) => plan(&based).map_err(|with| told(without, with, text, &based)),
+            None => Err(without),
+        },
         planned => planned,
     }
 }
@@ -44,13 +43,10 @@ fn lacks_base(faults: &Diagnostics) -> bool {
 /// cache.
 pub(crate) fn known<T>(
     text: &str,
-    base: Option<&str>,
+    base: impl Fn() -> Option<String>,
     find: impl Fn(&str) -> Option<T>,
 ) -> Option<T> {
-    let Some(base) = base else {
-        return find(text);
-    };
-    let based = || find(&format!("BASE <{base}> {text}"));
+    let based = || find(&format!("BASE <{}> {text}", base()?));
     if makes_iris(text) {
         return based().or_else(|| find(text));
     }
@@ -96,7 +92,7 @@ mod tests {
     fn a_limit_is_no_fault_of_the_text() {
         let db = jindou::Database::in_memory();
         let lacks = |text: &str| db.plan(text, &jindou::QueryOptions::default()).map(|_| ());
-        let base = Some("http://e/");
+        let base = || Some("http://e/".to_owned());
         let plan = |text: &str| match text.starts_with("BASE") {
             true => Err(Error::Cancelled),
             false => lacks(text),

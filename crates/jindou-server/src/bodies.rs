@@ -1,10 +1,14 @@
 //! Charges request bodies to the memory of all queries, from their arrival until the answer has been sent.
 
+use crate::codings;
 use crate::problem::Problem;
 use axum::body::Body;
 use bytes::Bytes;
-use http::Response;
+use http::header::CONTENT_ENCODING;
+use http::request::Parts;
+use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
 use jindou::{Charge, Holder, MemoryBudget};
 use std::io;
 use std::pin::Pin;
@@ -18,6 +22,36 @@ const COPIES: u64 = 2;
 /// Number of bytes of a rejected body that are read and discarded, since many clients send the whole body before they
 /// read the answer.
 const DISCARDED: u64 = 64 << 20;
+
+/// The head of a request, and its decoded body, whose bytes are charged as they arrive. The hold is for the response;
+/// `None` if nothing is charged here.
+pub(crate) fn received(
+    request: Request<Incoming>,
+    memory: &MemoryBudget,
+) -> (Parts, Body, Option<Hold>) {
+    let (mut parts, body) = request.into_parts();
+    if body.is_end_stream() && !parts.headers.contains_key(CONTENT_ENCODING) {
+        return (parts, Body::empty(), None);
+    }
+    // These routes charge their bodies themselves, since they need several times their length.
+    let changes = ["/update", "/store"];
+    if changes.iter().any(|c| parts.uri.path().starts_with(c)) {
+        return (parts, Body::new(body), None);
+    }
+    // The guard refuses unknown codings later.
+    let coded = codings::from_headers(&parts.headers).unwrap_or_default();
+    if !coded.is_empty() {
+        // The body is decoded here, so the routes must not decode it again.
+        parts.headers.remove(CONTENT_ENCODING);
+    }
+    let hold = Hold::new(memory);
+    let body = codings::undone(Body::new(body), &coded, memory);
+    (
+        parts,
+        Body::new(Charged::new(body, hold.clone())),
+        Some(hold),
+    )
+}
 
 /// The charge for a request's body, held until its answer has been sent.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use crate::shared::AppState;
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, Uri};
 use jindou::Database;
 use jindou::replica::Consistency;
 use sha2::{Digest, Sha256};
@@ -29,21 +29,19 @@ const LONGEST_KEY: usize = 255;
 /// without a shared log. A request that waits is listed at `/admin/queries`, where it can be cancelled.
 pub(crate) async fn wait(
     shared: &Arc<AppState>,
-    connection: Option<Arc<Connection>>,
-    (method, uri): (&Method, &Uri),
-    headers: &HeaderMap,
+    connection: &Connection,
+    request: &Parts,
 ) -> Result<(), Problem> {
     let Some(replica) = shared.upkeep.replica() else {
         return Ok(());
     };
-    let mut ready = std::pin::pin!(replica.ready_for(wanted(uri, headers)?));
+    let mut ready = std::pin::pin!(replica.ready_for(wanted(&request.uri, &request.headers)?));
     if let Ok(ready) = tokio::time::timeout(UNLISTED, &mut ready).await {
         return ready.map_err(|e| Problem::from_error(&e));
     }
-    let connection = connection.ok_or_else(|| Problem::busy("the connection has ended"))?;
-    let text = format!("{method} {uri}");
+    let text = format!("{} {}", request.method, request.uri);
     let asked = AdmissionRequest::new(&text, None);
-    let admitted = admission::admit(shared, &connection, &asked)?;
+    let admitted = admission::admit(shared, connection, &asked)?;
     let query = &admitted.query;
     query.set_state(QueryState::Behind);
     match query.until(ready).await {

@@ -9,8 +9,6 @@ use crate::routes;
 use crate::run::Connection;
 use crate::shared::AppState;
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HOST, ORIGIN, VARY,
@@ -19,6 +17,7 @@ use http::header::{
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -44,45 +43,36 @@ const READING: [&str; 9] = [
     "/store",
 ];
 
-/// Checks a request, and passes it on, or answers it with an error or to OPTIONS.
-pub(crate) async fn guard(
-    State(shared): State<Arc<AppState>>,
-    mut request: Request,
-    next: Next,
+/// Checks a request, and passes it on to `next`, or answers it with an error or to OPTIONS.
+pub(crate) async fn guard<F: Future<Output = Response<Body>>>(
+    shared: &Arc<AppState>,
+    connection: Arc<Connection>,
+    parts: Parts,
+    next: impl FnOnce(Arc<Connection>, Parts) -> F,
 ) -> Response<Body> {
-    let path = request.uri().path();
-    let route = routes::name(path);
-    let admin = route == "/admin";
-    let origin = (!admin)
-        .then(|| allowed_origin(&shared, request.headers()))
-        .flatten();
-    let headers = request.headers().clone();
-    let follows = shared.upkeep.replica().is_some();
-    let answer = match sized(&request).and_then(|()| hosted(&request)) {
-        Err(problem) => Err(problem),
-        Ok(()) if request.method() == Method::OPTIONS => {
-            Ok(routes::methods(path).map(|methods| preflight(methods, origin.is_some())))
-        }
-        Ok(()) => permitted(&shared, &mut request)
-            .and_then(|()| codings::from_headers(&headers))
-            .map(|_| None),
+    let route = routes::name(parts.uri.path());
+    let origin = match route {
+        "/admin" => None,
+        _ => allowed_origin(shared, &parts.headers),
     };
-    let mut response = match answer {
-        Ok(Some(response)) => response,
-        Ok(None) if follows && READING.contains(&route) => {
-            let (uri, method) = (request.uri().clone(), request.method().clone());
-            let connection = request.extensions().get::<Arc<Connection>>().cloned();
-            match consistency::wait(&shared, connection, (&method, &uri), &headers).await {
+    let mut response = match check(shared, connection, &parts) {
+        Ok(Checked::Options(methods)) => preflight(methods, origin.is_some()),
+        Ok(Checked::Passed(by))
+            if shared.upkeep.replica().is_some() && READING.contains(&route) =>
+        {
+            // Boxed, since most servers have no shared log, and the space for this would be copied for each request.
+            let ready = Box::pin(consistency::wait(shared, &by, &parts)).await;
+            match ready {
                 Ok(()) => {
-                    let mut response = next.run(request).await;
-                    consistency::number(&shared, &mut response);
+                    let mut response = next(by, parts).await;
+                    consistency::number(shared, &mut response);
                     response
                 }
-                Err(problem) => problem.response(&headers),
+                Err(problem) => problem.response(&parts.headers),
             }
         }
-        Ok(None) => next.run(request).await,
-        Err(problem) => problem.response(&headers),
+        Ok(Checked::Passed(by)) => next(by, parts).await,
+        Err(problem) => problem.response(&parts.headers),
     };
     if let Some(origin) = origin {
         let all = response.headers_mut();
@@ -93,40 +83,79 @@ pub(crate) async fn guard(
     // Keeps browsers from guessing another content type, such as that of a page or a script.
     let all = response.headers_mut();
     all.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    shared
-        .metrics
-        .requests
-        .with_label_values(&[route, response.status().as_str()])
-        .inc();
+    shared.metrics.answered(route, response.status());
     response
 }
 
-/// Checks that an HTTP/1.1 request names its host exactly once, with a valid host (RFC 9112, section 3.2).
-fn hosted(request: &Request) -> Result<(), Problem> {
-    let mut lines = request.headers().get_all(HOST).iter();
+/// A request without errors.
+enum Checked {
+    /// A request for the methods that its path supports.
+    Options(&'static str),
+    /// A request for its route, with the connection, which tells the caller.
+    Passed(Arc<Connection>),
+}
+
+/// Checks a request's head.
+fn check(
+    shared: &AppState,
+    connection: Arc<Connection>,
+    parts: &Parts,
+) -> Result<Checked, Problem> {
+    sized(parts)?;
+    let host = hosted(parts)?;
+    if parts.method == Method::OPTIONS {
+        let methods = routes::methods(parts.uri.path());
+        return Ok(match methods {
+            Some(methods) => Checked::Options(methods),
+            None => Checked::Passed(connection),
+        });
+    }
+    let by = permitted(shared, connection, parts, host.as_deref())?;
+    codings::from_headers(&parts.headers)?;
+    Ok(Checked::Passed(by))
+}
+
+/// Checks that an HTTP/1.1 request names its host exactly once, with a valid host (RFC 9112, section 3.2). Returns the
+/// host in the header, without the port; `None` for a client of HTTP/1.0 that sends no such header.
+fn hosted(request: &Parts) -> Result<Option<Cow<'_, str>>, Problem> {
+    let mut lines = request.headers.get_all(HOST).iter();
     let wrong = match (lines.next(), lines.next()) {
-        (None, _) if request.version() < Version::HTTP_11 => return Ok(()),
+        (None, _) if request.version < Version::HTTP_11 => return Ok(None),
         (None, _) => "the request has no Host header",
         (Some(_), Some(_)) => "the request has two Host headers",
-        (Some(host), None) => {
-            let host = host.to_str().ok();
-            if host.is_some_and(|h| !h.contains('@') && h.parse::<Authority>().is_ok()) {
-                return Ok(());
-            }
-            "the request's Host header is not a host name"
-        }
+        (Some(host), None) => match host.to_str().ok().and_then(host_in) {
+            Some(host) => return Ok(Some(host)),
+            None => "the request's Host header is not a host name",
+        },
     };
     Err(Problem::bad_request(wrong))
 }
 
+/// The host in a Host header, without the port; `None` if the header is not valid.
+fn host_in(header: &str) -> Option<Cow<'_, str>> {
+    // Most headers are a name or an IPv4 address with a port, which need no parser.
+    let (name, port) = header.split_once(':').unwrap_or((header, "80"));
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-');
+    let has_port = port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    if !name.is_empty() && name.bytes().all(is_plain) && has_port {
+        return Some(name.into());
+    }
+    let authority = header.parse::<Authority>();
+    let authority = authority.ok().filter(|_| !header.contains('@'))?;
+    Some(authority.host().to_owned().into())
+}
+
 /// Checks the size of the request's head: one that arrives in a single piece may exceed the parser's buffer limit.
-fn sized(request: &Request) -> Result<(), Problem> {
-    let head: usize = request.uri().to_string().len()
-        + request
-            .headers()
-            .iter()
-            .map(|(name, value)| name.as_str().len() + value.len() + 4)
-            .sum::<usize>();
+fn sized(request: &Parts) -> Result<(), Problem> {
+    let uri = &request.uri;
+    let address = uri.scheme_str().map_or(0, |s| s.len() + "://".len())
+        + uri.authority().map_or(0, |a| a.as_str().len())
+        + uri.path().len()
+        + uri.query().map_or(0, |q| q.len() + 1);
+    let lines = request.headers.iter();
+    let head = lines.fold(address, |head, (name, value)| {
+        head + name.as_str().len() + value.len() + ": \r\n".len()
+    });
     if head <= crate::listen::MAX_HEAD {
         return Ok(());
     }
@@ -187,18 +216,10 @@ fn is_loopback(host: &str) -> bool {
 
 /// True if the request names this machine by an address or by `localhost`. A foreign page can make a domain of its own
 /// resolve to this machine (DNS rebinding), and a server without tokens must not answer such requests.
-fn is_for_loopback(request: &Request) -> bool {
-    let named = request.headers().get(HOST).and_then(|h| h.to_str().ok());
-    let host = match (request.uri().host(), named) {
-        (Some(host), _) => Some(host.to_owned()),
-        (None, Some(named)) => named
-            .parse::<http::uri::Authority>()
-            .ok()
-            .map(|a| a.host().to_owned()),
-        // A client without a Host header (HTTP/1.0) is not a browser.
-        (None, None) => return true,
-    };
-    host.is_some_and(|h| is_loopback(&h) || h.parse::<IpAddr>().is_ok())
+fn is_for_loopback(request: &Parts, named: Option<&str>) -> bool {
+    // A client without a Host header (HTTP/1.0) is not a browser.
+    let host = request.uri.host().or(named);
+    host.is_none_or(|h| is_loopback(h) || h.parse::<IpAddr>().is_ok())
 }
 
 /// True if a browser sent the request on behalf of a page whose origin is not this server.
@@ -212,38 +233,41 @@ fn is_foreign(headers: &HeaderMap) -> bool {
     authority.is_none() || authority != text(HOST)
 }
 
-/// Identifies the caller, and stores it in the request's [`Connection`]; returns an error if the caller may not do
-/// this.
-fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
-    let path = request.uri().path();
+/// Identifies the caller, and returns the connection with it, or an error if the caller may not do this.
+fn permitted(
+    shared: &AppState,
+    mut connection: Arc<Connection>,
+    request: &Parts,
+    host: Option<&str>,
+) -> Result<Arc<Connection>, Problem> {
+    let path = request.uri.path();
     if matches!(path, "/health" | "/ready") {
-        return Ok(());
+        return Ok(connection);
     }
     let admin = path.starts_with("/admin/");
-    let safe = matches!(*request.method(), Method::GET | Method::HEAD);
+    let safe = matches!(request.method, Method::GET | Method::HEAD);
     // `/sparql` takes both queries and updates, and checks the right to write itself.
     let changed = ["/store", "/prefixes/"].iter().any(|p| path.starts_with(p));
     let writes = path == "/update" || !safe && (changed || admin);
     let has_tags = path == "/update" || path.starts_with("/store");
     let mut caller = match &shared.tokens {
-        Some(tokens) => bearer(shared, tokens, request)?,
-        None => local(shared, request)?,
+        Some(tokens) => bearer(shared, tokens, &connection, request)?,
+        None => local(shared, request, host)?,
     };
-    if admin && !safe && is_foreign(request.headers()) && caller.writing == Writing::Allowed {
+    if admin && !safe && is_foreign(&request.headers) && caller.writing == Writing::Allowed {
         caller.writing = Writing::Stranger;
     }
-    if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
-        let connection = Arc::new(connection.by(caller));
-        request.extensions_mut().insert(connection);
+    if caller != connection.caller {
+        connection = Arc::new(connection.by(caller));
     }
     if writes && let Err(problem) = caller.may_write() {
-        failed(shared, request, "forbidden", &problem.detail);
+        refused(shared, &connection, "forbidden", request, &problem.detail);
         return Err(problem);
     }
-    match writes && !has_tags {
-        true => conditions::refuse(request.headers()),
-        false => Ok(()),
+    if writes && !has_tags {
+        conditions::refuse(&request.headers)?;
     }
+    Ok(connection)
 }
 
 /// Refuses a request that turned out to be an update, if its caller may not write.
@@ -253,22 +277,14 @@ pub(crate) fn may_write(
     request: &Parts,
 ) -> Result<(), Problem> {
     connection.caller.may_write().inspect_err(|problem| {
-        let (method, path) = (request.method.as_str(), request.uri.path());
-        refused(
-            shared,
-            &connection.peer,
-            "forbidden",
-            method,
-            path,
-            &problem.detail,
-        );
+        refused(shared, connection, "forbidden", request, &problem.detail);
     })
 }
 
 /// The caller on a server without tokens: programs on this machine may do everything, pages of other origins may only
 /// read.
-fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
-    if !is_for_loopback(request) {
+fn local(shared: &AppState, request: &Parts, host: Option<&str>) -> Result<Caller, Problem> {
+    if !is_for_loopback(request, host) {
         return Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "host",
@@ -277,7 +293,7 @@ fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
     }
     // A foreign page may make a browser on this machine submit a form. The page cannot read the answer, but the update
     // would take effect.
-    let headers = request.headers();
+    let headers = &request.headers;
     let near = || {
         let origin = headers.get(ORIGIN).and_then(|o| o.to_str().ok());
         let host = origin.and_then(|o| o.parse::<Uri>().ok());
@@ -292,10 +308,15 @@ fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
 }
 
 /// The caller on a server with tokens, with the rights of the request's token.
-fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Caller, Problem> {
-    let headers = request.headers();
+fn bearer(
+    shared: &AppState,
+    tokens: &Keyring,
+    connection: &Connection,
+    request: &Parts,
+) -> Result<Caller, Problem> {
+    let headers = &request.headers;
     let refuse = |reason: &str, sentence: &'static str| {
-        failed(shared, request, reason, sentence);
+        refused(shared, connection, reason, request, sentence);
         Err(Problem::unauthorized(sentence))
     };
     let credentials = match Credentials::from_headers(headers) {
@@ -331,25 +352,18 @@ fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Call
     })
 }
 
-fn failed(shared: &AppState, request: &Request, reason: &str, sentence: &str) {
-    let connection = request.extensions().get::<Arc<Connection>>();
-    let client = connection.map_or("", |c| &*c.peer);
-    let (method, path) = (request.method().as_str(), request.uri().path());
-    refused(shared, client, reason, method, path, sentence);
-}
-
 /// Counts and logs a refused request, without its token.
 fn refused(
     shared: &AppState,
-    client: &str,
+    connection: &Connection,
     reason: &str,
-    method: &str,
-    path: &str,
+    request: &Parts,
     sentence: &str,
 ) {
     let counter = &shared.metrics.refused_attempts;
     counter.with_label_values(&[reason]).inc();
-    let path = shown(path);
+    let client = &*connection.peer;
+    let (method, path) = (request.method.as_str(), shown(request.uri.path()));
     if reason == "missing" {
         // Not a warning, since browsers and most libraries first try without credentials.
         tracing::info!(client, reason, method, path, "{sentence}");

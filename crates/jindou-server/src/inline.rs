@@ -104,9 +104,9 @@ fn answer(
         // The prepared query has no valid plan; another thread may be planning it, and waiting for that may take long.
         return Ok(Attempt::Later(None));
     }
-    let options = run::options(shared, query, request);
-    let within = options.clone().with_timeout(PLANNING.min(query.left()));
-    let planned = match run::plan(shared, admitted, request, &within) {
+    let mut options = run::options(shared, query, request);
+    options.timeout = Some(PLANNING.min(query.left()));
+    let planned = match run::plan(shared, admitted, request, &options) {
         // Planning took too long here; the query is planned again with its own time limit.
         Err(Error::Timeout(_)) if !query.left().is_zero() => {
             return Ok(Attempt::Later(None));

@@ -4,6 +4,8 @@
 //! | module | job |
 //! |---|---|
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
+//! | `local` | the Unix socket |
+//! | `gathered` | sends the responses to pipelined requests together |
 //! | `stalled` | cuts connections whose readers do not read, when memory is short |
 //! | `auth` | tokens, and the rights that they grant |
 //! | `guard` | checks that every request must pass |
@@ -43,12 +45,14 @@ mod consistency;
 #[doc(hidden)]
 pub mod documents;
 mod figures;
+mod gathered;
 mod guard;
 mod inline;
 mod jobs;
 mod kept;
 mod listen;
 mod live;
+mod local;
 mod metrics;
 mod negotiate;
 mod options;

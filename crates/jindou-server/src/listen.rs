@@ -3,31 +3,32 @@
 use crate::admission::limits::{Admission, AdmissionLimits};
 use crate::admission::{Queries, Upkeep};
 use crate::auth::{Caller, Keyring};
-use crate::bodies::{Charged, Hold};
-use crate::codings;
+use crate::gathered::Gathering;
 use crate::jobs::Jobs;
 use crate::live::CancelCause;
+use crate::local::{LocalSocket, LocalStream};
 use crate::metrics::{Metrics, MetricsOptions};
 use crate::options::{ServeError, ServerOptions};
 use crate::registry::Registry;
-use crate::run::Connection;
+use crate::routes::Routes;
+use crate::run::{Connection, client_of};
 use crate::shared::AppState;
 use crate::slots::Slots;
 use crate::stalled::Stalling;
-use crate::{kept, routes, tls};
-use axum::Router;
-use axum::body::Body;
-use http::header::CONTENT_ENCODING;
+use crate::{kept, tls};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou::{Database, GpuChoice, MemoryBudget, Warm};
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,7 +36,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt;
 
 /// Longest time for a request's head to arrive, and for a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -128,9 +128,10 @@ impl Server {
             address: wanted.to_string(),
             source,
         };
-        let listener = {
+        let (listener, local) = {
             let _inside = runtime.enter();
-            listen(wanted).map_err(failed)?
+            let local = options.unix_socket.as_deref().map(LocalSocket::listen);
+            (listen(wanted).map_err(failed)?, local.transpose()?)
         };
         let address = listener.local_addr().map_err(failed)?;
         // Prepared now, so that the first search, and the first query that suits a GPU, need not wait.
@@ -183,6 +184,7 @@ impl Server {
             metrics,
             jobs: Jobs::default(),
             warming,
+            query_options: options.of_queries(),
             options,
             upkeep: Upkeep::new(db),
         });
@@ -191,7 +193,7 @@ impl Server {
         runtime.spawn(async move {
             let memory = serving.memory.clone();
             tokio::select! {
-                () = serve(serving, listener, on_phase) => {}
+                () = serve(serving, listener, local, on_phase) => {}
                 () = kept::watch(&memory) => {}
             }
             let _ = done.send(true);
@@ -368,8 +370,13 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
-    let router = routes::router(Arc::clone(&shared));
+async fn serve(
+    shared: Arc<AppState>,
+    listener: TcpListener,
+    local: Option<LocalSocket>,
+    mut phase: watch::Receiver<Phase>,
+) {
+    let routes = Arc::new(Routes::new(Arc::clone(&shared)));
     let room = Arc::new(Semaphore::new(shared.options.max_connections.max(1)));
     let mut connections = JoinSet::new();
     loop {
@@ -377,28 +384,36 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
         let accepted = tokio::select! {
             biased;
             _ = phase.wait_for(|p| *p > Phase::Serving) => break,
-            a = accept(&listener, &room) => a,
+            a = accept(&listener, local.as_ref(), &room) => a,
         };
         let Some((stream, peer, permit)) = accepted else {
             continue;
         };
-        set_up(&stream, shared.options.max_timeout);
-        let tls = shared.tls.as_ref();
-        let tls = tls.map(|t| t.read().unwrap_or_else(PoisonError::into_inner).clone());
-        let (shared, router, phase) = (Arc::clone(&shared), router.clone(), phase.clone());
+        let (shared, routes, phase) = (Arc::clone(&shared), Arc::clone(&routes), phase.clone());
         connections.spawn(async move {
             shared.metrics.connections.inc();
             let connection = Arc::new(Connection {
-                peer: peer.to_string().into(),
+                client: client_of(&peer),
+                peer: peer.into(),
                 cut: Arc::new(Notify::new()),
                 caller: Caller::ANYBODY,
             });
-            match tls {
-                None => converse(stream, router, connection, &shared.memory, phase).await,
-                Some(tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await
-                    {
-                        converse(stream, router, connection, &shared.memory, phase).await;
+            match stream {
+                Accepted::Local(stream) => {
+                    converse(stream, routes, connection, &shared.memory, phase).await;
+                }
+                Accepted::Tcp(stream) => {
+                    set_up(&stream, shared.options.max_timeout);
+                    let tls = shared.tls.as_ref();
+                    let tls = tls.map(|t| t.read().unwrap_or_else(PoisonError::into_inner).clone());
+                    match tls {
+                        None => converse(stream, routes, connection, &shared.memory, phase).await,
+                        Some(tls) => {
+                            let accepted = tokio::time::timeout(PATIENCE, tls.accept(stream)).await;
+                            if let Ok(Ok(stream)) = accepted {
+                                converse(stream, routes, connection, &shared.memory, phase).await;
+                            }
+                        }
                     }
                 }
             }
@@ -406,7 +421,7 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
             drop(permit);
         });
     }
-    drop(listener);
+    drop((listener, local));
     // A job on the whole store is cancelled, and its result discarded.
     shared.jobs.cancel(None);
     let drained = async {
@@ -437,12 +452,30 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
     }
 }
 
+/// A new connection.
+enum Accepted {
+    Tcp(TcpStream),
+    Local(LocalStream),
+}
+
+/// Accepts a connection. Returns it with the name of its peer.
 async fn accept(
     listener: &TcpListener,
+    local: Option<&LocalSocket>,
     room: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(Accepted, String, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.ok()?;
-    match listener.accept().await {
+    let by_socket = async {
+        match local {
+            Some(local) => local.accept().await,
+            None => std::future::pending().await,
+        }
+    };
+    let accepted = tokio::select! {
+        a = listener.accept() => a.map(|(stream, peer)| (Accepted::Tcp(stream), peer.to_string())),
+        a = by_socket => a.map(|(stream, peer)| (Accepted::Local(stream), peer)),
+    };
+    match accepted {
         Ok((stream, peer)) => Some((stream, peer, permit)),
         Err(e) => {
             // The process may have no descriptors left, or the connection ended before it was accepted. Neither must
@@ -466,7 +499,7 @@ fn set_up(stream: &TcpStream, longest: Duration) {
 /// Serves the requests of one connection until it ends.
 async fn converse<S>(
     stream: S,
-    router: Router,
+    routes: Arc<Routes>,
     connection: Arc<Connection>,
     memory: &MemoryBudget,
     mut phase: watch::Receiver<Phase>,
@@ -475,43 +508,30 @@ async fn converse<S>(
 {
     let service = {
         let connection = Arc::clone(&connection);
-        service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
-            request.extensions_mut().insert(Arc::clone(&connection));
-            // These routes charge their bodies themselves, since they need several times their length.
-            let changes = ["/update", "/store"];
-            let own = changes.iter().any(|c| request.uri().path().starts_with(c));
-            let hold = Hold::new(memory);
-            let (router, memory) = (router.clone(), memory.clone());
-            async move {
-                if own {
-                    return router.oneshot(request.map(Body::new)).await;
-                }
-                let held = hold.clone();
-                // The guard refuses unknown codings later.
-                let coded = codings::from_headers(request.headers()).unwrap_or_default();
-                if !coded.is_empty() {
-                    // The body is decoded here, so the routes must not decode it again.
-                    request.headers_mut().remove(CONTENT_ENCODING);
-                }
-                let request = request.map(|body| {
-                    let body = codings::undone(Body::new(body), &coded, &memory);
-                    Body::new(Charged::new(body, held))
-                });
-                Ok(hold.answer(router.oneshot(request).await?))
-            }
+        service_fn(move |request| {
+            let (routes, connection) = (Arc::clone(&routes), Arc::clone(&connection));
+            async move { Ok::<_, Infallible>(routes.answer(connection, request).await) }
         })
     };
+    let io = Gathering::new(Stalling::new(stream, memory));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(Stalling::new(stream, memory)), service);
+        .serve_connection(TokioIo::new(io.clone()), service);
     let mut serving = pin!(serving);
     let mut closing = false;
     loop {
         tokio::select! {
-            // An error means that the client disconnected, or that an answer broke off, which was logged there.
-            _ = serving.as_mut() => return,
+            () = poll_fn(|context| {
+                let served = serving.as_mut().poll(context);
+                let sent = io.poll_send(context);
+                // An error means that the client disconnected, or that an answer broke off, which was logged there.
+                match served.is_ready() || matches!(sent, Poll::Ready(Err(_))) {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                }
+            }) => return,
             () = connection.cut.notified() => return,
             _ = phase.wait_for(|p| *p > Phase::Serving), if !closing => {
                 closing = true;

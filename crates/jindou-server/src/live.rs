@@ -2,8 +2,8 @@
 
 use jindou::{CancelToken, Error, MemoryBudget, QueryWatch, Result};
 use std::borrow::Cow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -48,10 +48,12 @@ pub(crate) enum CancelCause {
 }
 
 /// Description of a new query.
-pub(crate) struct NewQuery {
-    pub(crate) text: String,
-    pub(crate) client: String,
+pub(crate) struct NewQuery<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) client: Arc<str>,
     pub(crate) owner: Option<u64>,
+    /// See [`LiveQuery::sharer`].
+    pub(crate) sharer: u64,
     pub(crate) limit: Duration,
     pub(crate) memory: MemoryBudget,
 }
@@ -64,7 +66,7 @@ pub(crate) struct LiveQuery {
     /// The text that was received later, in the body, truncated.
     body_text: OnceLock<String>,
     /// Address from which the request came.
-    pub(crate) client: String,
+    pub(crate) client: Arc<str>,
     /// Number that identifies the request's token; `None` without one.
     pub(crate) owner: Option<u64>,
     pub(crate) started: Instant,
@@ -94,10 +96,10 @@ pub(crate) struct LiveQuery {
 
 impl LiveQuery {
     /// A new query, in the state [`QueryState::Queued`]. Must be called inside the Tokio runtime.
-    pub(crate) fn new(id: u64, sharer: u64, new: NewQuery) -> Self {
+    pub(crate) fn new(id: u64, new: NewQuery<'_>) -> Self {
         Self {
             id,
-            text: shortened(&new.text),
+            text: shortened(new.text),
             body_text: OnceLock::new(),
             client: new.client,
             owner: new.owner,
@@ -112,7 +114,7 @@ impl LiveQuery {
             tag: OnceLock::new(),
             state: AtomicU8::new(QueryState::Queued as u8),
             waited: AtomicBool::new(false),
-            sharer,
+            sharer: new.sharer,
             cancel: CancelToken::new(),
             cause: OnceLock::new(),
             stop: Notify::new(),

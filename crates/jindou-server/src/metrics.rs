@@ -2,18 +2,25 @@
 
 use crate::figures::{Figures, registered};
 use crate::shared::AppState;
+use http::StatusCode;
 use prometheus::{
     Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
     IntGauge, Opts, Registry, TextEncoder, exponential_buckets,
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) struct Metrics {
     registry: Registry,
     figures: Figures,
-    pub(crate) seconds: HistogramVec,
-    pub(crate) queries: IntCounterVec,
-    pub(crate) requests: IntCounterVec,
+    seconds: HistogramVec,
+    queries: IntCounterVec,
+    requests: IntCounterVec,
+    /// Members of `requests` for the status 200 at `/query` and at `/sparql`. Like those below, they are kept from
+    /// their first use on, since finding a metric by its labels takes a lock and a hash for each.
+    answered: [OnceLock<IntCounter>; 2],
+    /// Members of `seconds`, and of `queries` for the outcome `ok`, for each class.
+    classes: [(OnceLock<Histogram>, OnceLock<IntCounter>); 3],
     pub(crate) refused_attempts: IntCounterVec,
     pub(crate) rows: IntCounter,
     pub(crate) bytes: IntCounter,
@@ -87,6 +94,8 @@ impl Metrics {
                 "Requests answered",
                 &["route", "status"],
             )?,
+            answered: Default::default(),
+            classes: Default::default(),
             refused_attempts,
             rows: counter("jindou_result_rows_total", "Rows and triples written")?,
             bytes: counter(
@@ -125,12 +134,45 @@ impl Metrics {
         })
     }
 
+    /// Counts an answered request. `route` is one of the names that [`crate::routes::name`] returns.
+    pub(crate) fn answered(&self, route: &str, status: StatusCode) {
+        let find = || self.requests.with_label_values(&[route, status.as_str()]);
+        let kept = match (route, status) {
+            ("/query", StatusCode::OK) => &self.answered[0],
+            ("/sparql", StatusCode::OK) => &self.answered[1],
+            _ => return find().inc(),
+        };
+        kept.get_or_init(find).inc();
+    }
+
+    /// Counts a query that has ended; `light` is `None` if it has no plan.
+    pub(crate) fn ended(&self, light: Option<bool>, outcome: &str, took: Duration) {
+        let class = class(light);
+        let (seconds, ok) = &self.classes[light.map_or(0, |light| 1 + usize::from(light))];
+        let find = || self.seconds.with_label_values(&[class]);
+        seconds.get_or_init(find).observe(took.as_secs_f64());
+        let find = || self.queries.with_label_values(&[class, outcome]);
+        match outcome {
+            "ok" => ok.get_or_init(find).inc(),
+            _ => find().inc(),
+        }
+    }
+
     /// The metrics in Prometheus's text format.
     pub(crate) fn text(&self, shared: &AppState) -> prometheus::Result<Vec<u8>> {
         self.figures.read(shared);
         let mut out = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut out)?;
         Ok(out)
+    }
+}
+
+/// The name of a class of queries; `light` is `None` for a query without a plan.
+pub(crate) fn class(light: Option<bool>) -> &'static str {
+    match light {
+        Some(true) => "light",
+        Some(false) => "heavy",
+        None => "unplanned",
     }
 }
 

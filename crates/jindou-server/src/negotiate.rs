@@ -93,8 +93,9 @@ impl Coding {
     }
 }
 
-/// The items of a list header with their weights in thousandths, over all lines of the header.
-fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(String, u16)> {
+/// The items of a list header with their weights in thousandths, over all lines of the header. Items are compared
+/// without regard to case.
+fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(&str, u16)> {
     let lines = headers.get_all(name);
     let items = lines
         .iter()
@@ -110,19 +111,20 @@ fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(String, u16)> 
                 .map_or(Some(1.0), |(_, q)| q.trim().parse::<f32>().ok())
                 .filter(|q| (0.0..=1.0).contains(q))
                 .unwrap_or(0.0);
-            Some((what.to_ascii_lowercase(), (weight * 1000.0) as u16))
+            Some((what, (weight * 1000.0) as u16))
         })
         .collect()
 }
 
 /// The weight of a media type, which is that of the most specific range that matches it; 0 if none does.
-fn weight(ranges: &[(String, u16)], media: &str) -> u16 {
+fn weight(ranges: &[(&str, u16)], media: &str) -> u16 {
     let media = media.split(';').next().unwrap_or(media);
     let group = media.split('/').next().unwrap_or(media);
     let specific = |range: &str| {
-        if range == media {
+        let whole_group = range.strip_suffix("/*");
+        if range.eq_ignore_ascii_case(media) {
             3
-        } else if range.strip_suffix("/*") == Some(group) {
+        } else if whole_group.is_some_and(|g| g.eq_ignore_ascii_case(group)) {
             2
         } else {
             u8::from(range == "*/*")
@@ -162,7 +164,8 @@ pub(crate) fn accept<T: Copy>(
 pub(crate) fn names_type(headers: &HeaderMap, media: &str) -> bool {
     let ranges = weighted(headers, ACCEPT);
     let most = ranges.iter().map(|(_, q)| *q).max().unwrap_or(0);
-    let named = |(range, q): &(String, u16)| range == media && *q == most && most > 0;
+    let named =
+        |(range, q): &(&str, u16)| range.eq_ignore_ascii_case(media) && *q == most && most > 0;
     ranges.iter().any(named)
 }
 
@@ -202,11 +205,14 @@ pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
 fn weights<const N: usize>(headers: &HeaderMap, codings: [&[&str]; N]) -> ([u16; N], u16) {
     let items = weighted(headers, ACCEPT_ENCODING);
     let of = |names: &[&str]| {
-        let named = items.iter().find(|(n, _)| names.contains(&n.as_str()));
-        let any = || items.iter().find(|(n, _)| n == "*");
+        let is_named = |n: &str| names.iter().any(|name| n.eq_ignore_ascii_case(name));
+        let named = items.iter().find(|(n, _)| is_named(n));
+        let any = || items.iter().find(|(n, _)| *n == "*");
         named.or_else(any).map_or(0, |(_, q)| *q)
     };
-    let identity = items.iter().find(|(n, _)| n == "identity");
+    let identity = items
+        .iter()
+        .find(|(n, _)| n.eq_ignore_ascii_case("identity"));
     (codings.map(of), identity.map_or(1, |(_, q)| *q))
 }
 

@@ -3,7 +3,8 @@
 use crate::auth::exposed;
 use crate::tls;
 use jindou::{
-    BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, Runtime, ServiceCaller, Warm,
+    BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, QueryOptions, Runtime,
+    ServiceCaller, Warm,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub struct ServerOptions {
     pub host: IpAddr,
     /// Port; 0 means any free one.
     pub port: u16,
+    /// Path of a Unix socket on which the server listens as well, without TLS.
+    pub unix_socket: Option<PathBuf>,
     /// Time limit of a query whose request does not give one.
     pub timeout: Duration,
     /// Longest time limit that a request may give.
@@ -138,6 +141,19 @@ impl TlsFiles {
 }
 
 impl ServerOptions {
+    /// The options of every query, without its limits.
+    pub(crate) fn of_queries(&self) -> QueryOptions {
+        let mut options = QueryOptions::default()
+            .with_threads(self.threads)
+            .with_union_default(self.union_default)
+            .with_gpu(self.gpu)
+            .with_common_prefixes(self.common_prefixes)
+            .with_store_prefixes(self.store_prefixes)
+            .with_functions(self.functions.clone());
+        options.service.clone_from(&self.service);
+        options
+    }
+
     /// Largest number of queries that one client may have at the same time.
     pub(crate) fn share(&self) -> usize {
         let half = match self.max_queries {
@@ -187,6 +203,13 @@ impl ServerOptions {
         with_merge: merge = MergeOptions;
     }
 
+    /// Sets [`unix_socket`](Self::unix_socket).
+    #[must_use]
+    pub fn with_unix_socket(mut self, unix_socket: impl Into<PathBuf>) -> Self {
+        self.unix_socket = Some(unix_socket.into());
+        self
+    }
+
     /// Sets [`token_file`](Self::token_file).
     #[must_use]
     pub fn with_token_file(mut self, token_file: impl Into<PathBuf>) -> Self {
@@ -221,6 +244,7 @@ impl ServerOptions {
         Self {
             host: IpAddr::from([127, 0, 0, 1]),
             port: 7878,
+            unix_socket: None,
             timeout: Duration::from_secs(60),
             max_timeout: Duration::from_secs(3600),
             memory,
@@ -276,6 +300,14 @@ pub enum ServeError {
         address: String,
         /// The system's reason.
         source: std::io::Error,
+    },
+    /// A Unix socket cannot be created.
+    #[error("cannot listen on the Unix socket {}: {message}", .path.display())]
+    Socket {
+        /// Path of the socket.
+        path: PathBuf,
+        /// A message that says what is wrong.
+        message: String,
     },
     /// A file that the options name cannot be used.
     #[error("{}: {message}", .path.display())]

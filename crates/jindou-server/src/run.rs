@@ -9,12 +9,14 @@ use crate::conditions::NEGOTIATED;
 use crate::consistency;
 use crate::inline::{self, Attempt};
 use crate::live::{CancelCause, LiveQuery, QueryState, shown};
+use crate::metrics;
 use crate::negotiate::{Coding, Offer};
 use crate::piece;
 use crate::problem::Problem;
 use crate::profile::{self, ProfileStep};
 use crate::registry::{RegisteredQuery, Registry};
 use crate::response::{self, ResponseHead, ResponseWriter};
+use crate::routes::BaseAddress;
 use crate::shared::AppState;
 use crate::sinks::{
     AnswerDestination, CountingSink, GraphNames, HttpSink, QuadRowSink, RowCounter,
@@ -40,6 +42,8 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) peer: Arc<str>,
+    /// The number of the client of requests without a token: see [`client_of`].
+    pub(crate) client: u64,
     /// Notified when an answer breaks off, so that the connection is closed even if the client has stopped reading.
     pub(crate) cut: Arc<Notify>,
     pub(crate) caller: Caller,
@@ -50,6 +54,7 @@ impl Connection {
     pub(crate) fn by(&self, caller: Caller) -> Self {
         Self {
             peer: Arc::clone(&self.peer),
+            client: self.client,
             cut: Arc::clone(&self.cut),
             caller,
         }
@@ -116,7 +121,7 @@ pub(crate) struct ClientRequest {
     pub(crate) graphs: Option<Offer>,
     pub(crate) connection: Arc<Connection>,
     /// The base for relative IRIs of a query without BASE: the endpoint's address.
-    pub(crate) base: Option<String>,
+    pub(crate) base: Option<BaseAddress>,
     /// The tag by which the client can find the query in the list of queries.
     pub(crate) tag: Option<String>,
     /// True if the progress of the query's steps should be visible while it runs.
@@ -300,11 +305,8 @@ pub(crate) fn record(
     done: Result<(), &AnswerFailure>,
     started: bool,
 ) {
-    let class = match query.light.get() {
-        Some(true) => "light",
-        Some(false) => "heavy",
-        None => "unplanned",
-    };
+    let light = query.light.get().copied();
+    let class = metrics::class(light);
     let outcome = match done {
         Ok(()) => "ok",
         Err(failure) => failure.outcome(query),
@@ -315,10 +317,7 @@ pub(crate) fn record(
         query.bytes.load(Ordering::Relaxed),
     );
     let m = &shared.metrics;
-    m.seconds
-        .with_label_values(&[class])
-        .observe(took.as_secs_f64());
-    m.queries.with_label_values(&[class, outcome]).inc();
+    m.ended(light, outcome, took);
     m.rows.inc_by(rows);
     m.bytes.inc_by(bytes);
     let ms = crate::millis(took);
@@ -347,26 +346,20 @@ pub(crate) fn options(
     request: &ClientRequest,
 ) -> QueryOptions {
     let own = request.union_default.or(shared.options.union_default);
-    limited(shared, query)
-        .with_union_default(own)
-        .with_profile(matches!(request.work, QueryTask::Profile(_)))
-        .with_watch(query.watch.get().cloned())
-        .with_dataset(request.dataset.clone())
+    let mut options = limited(shared, query);
+    options.union_default = own;
+    options.profile = matches!(request.work, QueryTask::Profile(_));
+    options.watch = query.watch.get().cloned();
+    options.dataset.clone_from(&request.dataset);
+    options
 }
 
 /// The server's options for a query, with the query's limits.
 pub(crate) fn limited(shared: &AppState, query: &LiveQuery) -> QueryOptions {
-    let mut options = QueryOptions::default()
-        .with_threads(shared.options.threads)
-        .with_timeout(query.left())
-        .with_memory(query.memory.clone())
-        .with_cancel(query.token())
-        .with_union_default(shared.options.union_default)
-        .with_gpu(shared.options.gpu)
-        .with_common_prefixes(shared.options.common_prefixes)
-        .with_store_prefixes(shared.options.store_prefixes)
-        .with_functions(shared.options.functions.clone());
-    options.service.clone_from(&shared.options.service);
+    let mut options = shared.query_options.clone();
+    options.timeout = Some(query.left());
+    options.memory = Some(query.memory.clone());
+    options.cancel = query.token();
     options
 }
 
@@ -504,7 +497,8 @@ pub(crate) fn plan(
         let values: Vec<Value<'_>> = values.iter().map(Value::Term).collect();
         prepared.plan(admitted, &values, options)
     };
-    let (text, base) = (request.work.text(), request.base.as_deref());
+    let text = request.work.text();
+    let base = || request.base.as_ref()?.iri();
     match &request.work {
         QueryTask::Bound(b) => return bound(&b.prepared, &b.values),
         QueryTask::Values(v) => {

@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::slots::Slots;
-use jindou::{MemoryBudget, Warm, Warming};
+use jindou::{MemoryBudget, QueryOptions, Warm, Warming};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
@@ -20,6 +20,8 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) struct AppState {
     pub(crate) upkeep: Upkeep,
     pub(crate) options: ServerOptions,
+    /// The options of every query, without its limits.
+    pub(crate) query_options: QueryOptions,
     pub(crate) tokens: Option<Keyring>,
     /// TLS settings; replaced when the certificate files are reloaded.
     pub(crate) tls: Option<RwLock<TlsAcceptor>>,

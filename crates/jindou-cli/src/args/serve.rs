@@ -84,6 +84,9 @@ pub struct Serve {
     /// Port; 0 picks a free one.
     #[arg(long, default_value_t = 7878, env = "JINDOU_PORT")]
     pub port: u16,
+    /// Unix socket on which to listen as well, without TLS; the umask decides who may connect.
+    #[arg(long, value_name = "PATH")]
+    pub unix_socket: Option<PathBuf>,
     /// Time limit of a query, unless its request sets one.
     #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME", env = "JINDOU_TIMEOUT")]
     pub timeout: Duration,

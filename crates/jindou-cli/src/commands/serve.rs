@@ -14,6 +14,7 @@ use jindou::{
 use jindou_model::program::exit_status;
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -124,12 +125,15 @@ fn serve(a: &Serve) -> Result<ExitCode> {
         wait_until_ready(replica, a.log.as_deref().unwrap_or_default());
     }
     let server = Server::start(db, options).map_err(|e| Error::Usage(e.to_string()))?;
-    let serving = format!(
+    let mut serving = format!(
         "serving {}{} at {scheme}://{}/query",
         store.display(),
         if accepts { "" } else { " read-only" },
         server.address()
     );
+    if let Some(socket) = &a.unix_socket {
+        let _ = write!(serving, " and at the Unix socket {}", socket.display());
+    }
     if a.log_format == "json" {
         tracing::info!("{serving}");
     } else {
@@ -263,6 +267,7 @@ fn server_options(a: &Serve, standard: ServerOptions, store: &Path) -> Result<Se
         .with_backup_to(backup_to.transpose()?)
         .with_merge(merge::options(&a.merge_budget));
     options.token_file.clone_from(&a.token_file);
+    options.unix_socket.clone_from(&a.unix_socket);
     options.label_properties.clone_from(&a.label_properties);
     options.documents = documents(&a.documents)?;
     options.service = service(&a.service_allow);

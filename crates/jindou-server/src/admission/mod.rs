@@ -9,7 +9,7 @@ pub mod limits;
 
 use crate::live::{CancelCause, LiveQuery, NewQuery};
 use crate::problem::Problem;
-use crate::run::{Connection, client_of};
+use crate::run::Connection;
 use crate::shared::AppState;
 use jindou::complete::{Completer, Completion};
 use jindou::{
@@ -112,20 +112,19 @@ impl Queries {
     ///
     /// # Errors
     /// When there are too many queries, in total or from this client.
-    pub(crate) fn admit(self: &Arc<Self>, new: NewQuery) -> Result<Admitted, Crowded> {
-        let sharer = new.owner.unwrap_or_else(|| client_of(&new.client));
+    pub(crate) fn admit(self: &Arc<Self>, new: NewQuery<'_>) -> Result<Admitted, Crowded> {
         let mut guard = self.lock();
         let inner = &mut *guard;
         if inner.queries.len() >= self.most {
             return Err(Crowded::All(self.most));
         }
-        let share = inner.shares.entry(sharer).or_default();
+        let share = inner.shares.entry(new.sharer).or_default();
         if *share >= self.most_each {
             return Err(Crowded::Share(self.most_each));
         }
         *share += 1;
         inner.last += 1;
-        let query = Arc::new(LiveQuery::new(inner.last, sharer, new));
+        let query = Arc::new(LiveQuery::new(inner.last, new));
         inner.queries.insert(query.id, Arc::clone(&query));
         Ok(Admitted {
             all: Arc::clone(self),
@@ -194,9 +193,10 @@ pub(crate) fn admit(
     let options = &shared.options;
     let memory = asked.memory.unwrap_or(u64::MAX).min(options.query_memory);
     let newcomer = NewQuery {
-        text: asked.text.to_owned(),
-        client: connection.peer.to_string(),
+        text: asked.text,
+        client: Arc::clone(&connection.peer),
         owner: connection.caller.owner,
+        sharer: connection.caller.owner.unwrap_or(connection.client),
         limit: asked
             .timeout
             .unwrap_or(options.timeout)

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 fn document(q: &LiveQuery) -> Value {
     json!({
-        "id": q.id, "query": q.text(), "client": q.client, "state": q.state().name(),
+        "id": q.id, "query": q.text(), "client": &*q.client, "state": q.state().name(),
         "class": q.light.get().map(|light| if *light { "light" } else { "heavy" }),
         "seconds": q.started.elapsed().as_secs_f64(), "timeout": q.limit().as_secs_f64(),
         "rows": q.rows.load(Ordering::Relaxed), "bytes": q.bytes.load(Ordering::Relaxed),

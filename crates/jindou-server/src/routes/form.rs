@@ -24,15 +24,18 @@ pub(super) fn unescaped(text: &[u8], plus: u8) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
     while let Some(&b) = text.get(at) {
-        match (b, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high << 4 | low) as u8);
-                at += 2;
-            }
-            (b'+', ..) => out.push(plus),
-            _ => out.push(b),
-        }
         at += 1;
+        out.push(match b {
+            b'+' => plus,
+            b'%' => match (digit(at), digit(at + 1)) {
+                (Some(high), Some(low)) => {
+                    at += 2;
+                    (high << 4 | low) as u8
+                }
+                _ => b,
+            },
+            _ => b,
+        });
     }
     out
 }

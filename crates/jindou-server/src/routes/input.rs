@@ -8,7 +8,7 @@ use crate::shared::AppState;
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, HOST};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use http_body_util::BodyExt;
 use jindou::DatasetChoice;
 use jindou::parse::Format;
@@ -101,11 +101,17 @@ impl Parameters {
 
     /// The value of a parameter; 400 if it occurs more than once.
     pub(super) fn one(&self, name: &str) -> Result<Option<String>, Problem> {
-        let mut found = self.all(name);
-        match found.len() {
-            0 | 1 => Ok(found.pop()),
-            n => Err(Problem::bad_request(format!(
-                "the parameter '{name}' is given {n} times; only once is allowed"
+        debug_assert!(
+            parameters::is_known(name),
+            "{name} is not in the table of parameters"
+        );
+        let mut found = self.0.iter().filter(|(k, _)| k == name);
+        let first = found.next().map(|(_, v)| v.clone());
+        match found.count() {
+            0 => Ok(first),
+            more => Err(Problem::bad_request(format!(
+                "the parameter '{name}' is given {} times; only once is allowed",
+                1 + more
             ))),
         }
     }
@@ -211,13 +217,43 @@ impl Parameters {
 
 /// The IRI of a path on this server, with the host under which the client has addressed it.
 pub(super) fn address(shared: &AppState, headers: &HeaderMap, path: &str) -> Option<NamedNode> {
-    let scheme = if shared.options.tls.is_some() {
-        "https"
-    } else {
-        "http"
-    };
-    let host = headers.get(HOST)?.to_str().ok()?;
+    address_at(scheme(shared), headers.get(HOST)?, path)
+}
+
+fn scheme(shared: &AppState) -> &'static str {
+    match shared.options.tls {
+        Some(_) => "https",
+        None => "http",
+    }
+}
+
+fn address_at(scheme: &str, host: &HeaderValue, path: &str) -> Option<NamedNode> {
+    let host = host.to_str().ok()?;
     NamedNode::new(format!("{scheme}://{host}{path}")).ok()
+}
+
+/// The address to which a query was sent. It is made an IRI only for a text that needs a base, which few do.
+#[derive(Debug)]
+pub(crate) struct BaseAddress {
+    scheme: &'static str,
+    host: Option<HeaderValue>,
+    uri: Uri,
+}
+
+impl BaseAddress {
+    pub(super) fn of(shared: &AppState, request: &Parts) -> Self {
+        Self {
+            scheme: scheme(shared),
+            host: request.headers.get(HOST).cloned(),
+            uri: request.uri.clone(),
+        }
+    }
+
+    /// The address as an IRI; `None` if the request names no host, or the IRI would not be valid.
+    pub(crate) fn iri(&self) -> Option<String> {
+        let iri = address_at(self.scheme, self.host.as_ref()?, self.uri.path())?;
+        Some(iri.into_string())
+    }
 }
 
 /// The media type of a body in lower case, without parameters.

@@ -21,6 +21,9 @@ mod sparql;
 mod store;
 mod update;
 
+pub(crate) use input::BaseAddress;
+
+use crate::bodies;
 use crate::consistency;
 use crate::guard;
 use crate::listen::Phase;
@@ -31,12 +34,16 @@ use crate::shared::AppState;
 use crate::write::refusal;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use axum::{Extension, Router};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use std::convert::Infallible;
 use std::sync::Arc;
+use tower::ServiceExt;
 
 const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser the page\n/query          SPARQL 1.1 Protocol; without a query: the service description; in a browser the page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       completions at the cursor of an unfinished query\n/search         finds resources by words of their labels and IRIs: q=…\n/labels         labels of resources: iri=…\n/prefixes       prefixes that need no declaration; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         whether the process is alive\n/ready          whether requests are served\n/metrics        metrics for Prometheus\n/admin/queries  running queries; DELETE /admin/queries/ID cancels one\n/admin/merge    POST: merges changes into the store's files\n/admin/recluster  POST: renumbers the whole store\n/admin/backup   POST: backs up the store\n/admin/drain    POST: takes the server out of service and ends it\n";
 
@@ -92,18 +99,88 @@ pub(crate) fn methods(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Defines the router, and a list of its paths for tests.
+/// All routes of a server, behind the guard.
+#[derive(Clone)]
+pub(crate) struct Routes {
+    shared: Arc<AppState>,
+    router: Router,
+}
+
+impl Routes {
+    pub(crate) fn new(shared: Arc<AppState>) -> Self {
+        Self {
+            router: router(Arc::clone(&shared)),
+            shared,
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) async fn answer(
+        &self,
+        connection: Arc<Connection>,
+        request: http::Request<Incoming>,
+    ) -> Response<Body> {
+        let (parts, body, hold) = bodies::received(request, &self.shared.memory);
+        let method = parts.method.clone();
+        let next = |connection, parts| self.route(connection, parts, body);
+        let response = guard::guard(&self.shared, connection, parts, next).await;
+        let response = whole(response, &method);
+        match hold {
+            Some(hold) => hold.answer(response),
+            None => response,
+        }
+    }
+
+    /// Passes a checked request to its route. The routes of queries and updates are called directly, since their
+    /// requests are the most frequent ones, and a router allocates, boxes and copies for each.
+    async fn route(
+        &self,
+        connection: Arc<Connection>,
+        mut parts: Parts,
+        body: Body,
+    ) -> Response<Body> {
+        let shared = &self.shared;
+        let result = match parts.uri.path() {
+            "/query" => query::answer(shared, connection, &parts, body).await,
+            "/sparql" => sparql::answer(shared, connection, &parts, body).await,
+            "/update" => Box::pin(update::answer(shared, &connection, &parts, body)).await,
+            _ => {
+                parts.extensions.insert(connection);
+                let request = Request::from_parts(parts, body);
+                let routed = self.router.clone().oneshot(request);
+                return Box::pin(routed)
+                    .await
+                    .unwrap_or_else(|never: Infallible| match never {});
+            }
+        };
+        answered(result, &parts.headers)
+    }
+}
+
+/// Gives a response the length of its body if that is known, and removes the body if the request was HEAD.
+fn whole(mut response: Response<Body>, method: &Method) -> Response<Body> {
+    if let Some(length) = response.body().size_hint().exact()
+        && !response.headers().contains_key(CONTENT_LENGTH)
+    {
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
+    if *method == Method::HEAD {
+        *response.body_mut() = Body::empty();
+    }
+    response
+}
+
+/// Defines the router, and a list of all paths for tests.
 macro_rules! routes {
     ($($path:literal => $handler:expr,)*) => {
-        /// The paths of all routes, in the router's order.
-        pub(crate) const PATHS: &[&str] = &[$($path),*];
+        /// The paths of all routes: those that are called directly, then those of the router in its order.
+        pub(crate) const PATHS: &[&str] = &["/query", "/sparql", "/update", $($path),*];
 
-        /// The router with all routes behind the guard.
-        pub(crate) fn router(shared: Arc<AppState>) -> Router {
+        /// The router.
+        fn router(shared: Arc<AppState>) -> Router {
             Router::new()
                 $(.route($path, any($handler)))*
                 .fallback(nothing)
-                .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
                 .with_state(shared)
         }
     };
@@ -123,13 +200,11 @@ macro_rules! handler {
 
 routes! {
     "/" => sparql::home,
-    "/sparql" => handler!(|s, c, r| sparql::answer(&s, c, r)),
     "/page.js" => page::script,
     "/page.css" => page::style,
     "/worker.js" => page::worker,
     "/icon.svg" => page::icon,
     "/ready" => ready,
-    "/query" => handler!(|s, c, r| query::answer(&s, c, r)),
     "/prepared" => handler!(|s, c, r| prepared::prepared(&s, &c, r)),
     "/prepared/{id}" => prepared::one,
     "/batch" => handler!(|s, c, r| prepared::many(&s, &c, r)),
@@ -139,7 +214,6 @@ routes! {
     "/prefixes/{name}" => handler!(|s, c, r| prefixes::change(&s, &c, r)),
     "/search" => handler!(|s, c, r| search::found(&s, &c, r)),
     "/labels" => handler!(|s, c, r| search::labelled(&s, &c, r)),
-    "/update" => handler!(|s, c, r| update::answer(&s, &c, r)),
     "/store" => handler!(|s, c, r| store::answer(&s, c, r)),
     "/store/{*graph}" => handler!(|s, c, r| store::answer(&s, c, r)),
     "/health" => health,

@@ -41,9 +41,11 @@ pub(super) async fn prepared(
     let made = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
         let options = run::limited(shared, &admitted.query);
         let prepare = |options: &_| {
-            under(&query, base.as_deref(), |text| {
-                shared.prepared.prepare(admitted, text, &names, options)
-            })
+            under(
+                &query,
+                || base.clone(),
+                |text| shared.prepared.prepare(admitted, text, &names, options),
+            )
         };
         let (made, _slot) = piece::planned(shared, &admitted.query, &options, prepare)?;
         Ok(made)
@@ -95,8 +97,7 @@ pub(super) async fn one(
             prepared,
             values: ordered,
         });
-        let at = parts.uri.path();
-        query::run(&shared, &parameters, &parts.headers, connection, work, at).await
+        query::run(&shared, &parameters, &parts, connection, work).await
     };
     answered(answer.await, &headers)
 }

@@ -1,6 +1,6 @@
 //! `/query` (SPARQL 1.1 Protocol, section 2.1). Also handles queries at `/sparql`.
 
-use super::input::{Parameters, address, body, media_type, utf8};
+use super::input::{BaseAddress, Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
 use super::{describe, page, text};
 use crate::admission::AdmissionRequest;
@@ -12,14 +12,17 @@ use crate::problem::Problem;
 use crate::run::{self, BoundQuery, Connection, QueryTask, Valued};
 use crate::shared::AppState;
 use axum::body::Body;
-use axum::extract::Request;
-use http::{HeaderMap, Method, Response};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Method, Response};
 use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Forms of at least this many bytes are decoded on a thread where that does not delay other requests.
 const LONG_FORM: usize = 64 << 10;
+
+/// Header that asks for a profile, as the parameter `profile` does.
+const PROFILE: HeaderName = HeaderName::from_static("x-jindou-profile");
 
 /// Longest planning time if only the plan is requested.
 const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
@@ -28,9 +31,9 @@ const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,
-    request: Request,
+    parts: &Parts,
+    content: Body,
 ) -> Result<Response<Body>, Problem> {
-    let (parts, content) = request.into_parts();
     let headers = &parts.headers;
     let mut parameters = Parameters::of_url(&parts.uri)?;
     let text = match parts.method {
@@ -46,24 +49,19 @@ pub(super) async fn answer(
                 ));
             }
             None if page::is_wanted(headers) => return Ok(page::answer()),
-            None => return describe::answer(shared, &connection, &parts).await,
+            None => return Box::pin(describe::answer(shared, &connection, parts)).await,
         },
         Method::POST => {
-            posted(
-                &mut parameters,
-                headers,
-                content,
-                shared.options.max_request_bytes,
-            )
-            .await?
+            let most = shared.options.max_request_bytes;
+            Box::pin(posted(&mut parameters, headers, content, most)).await?
         }
         _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
     };
-    let profile = parameters.switch("profile")? || headers.contains_key("x-jindou-profile");
+    let profile = parameters.switch("profile")? || headers.contains_key(&PROFILE);
     let values = bindings(&parameters)?;
     if parameters.switch("explain")? {
         let base = address(shared, headers, parts.uri.path()).map(NamedNode::into_string);
-        return explained(shared, &connection, &parameters, text, base).await;
+        return Box::pin(explained(shared, &connection, &parameters, text, base)).await;
     }
     if parameters.switch("why-empty")? {
         if !values.is_empty() {
@@ -72,7 +70,8 @@ pub(super) async fn answer(
             ));
         }
         let base = address(shared, headers, parts.uri.path()).map(NamedNode::into_string);
-        return super::empty::answer(shared, &connection, &parameters, text, base).await;
+        let found = super::empty::answer(shared, &connection, &parameters, text, base);
+        return Box::pin(found).await;
     }
     let work = if profile && values.is_empty() {
         QueryTask::Profile(text)
@@ -83,13 +82,11 @@ pub(super) async fn answer(
     } else if values.is_empty() {
         QueryTask::Query(text)
     } else {
-        let base = address(shared, headers, parts.uri.path());
-        let base = base.as_ref().map(NamedNode::as_str);
+        let base = BaseAddress::of(shared, parts);
         let chooses = parameters.dataset().is_some() || parameters.union_default()?.is_some();
-        bound(shared, chooses, text, values, base)
+        bound(shared, chooses, text, values, &base)
     };
-    let at = parts.uri.path();
-    run(shared, &parameters, headers, connection, work, at).await
+    run(shared, &parameters, parts, connection, work).await
 }
 
 /// True if the parameters select a document, which a browser then gets instead of the page.
@@ -118,9 +115,11 @@ async fn explained(
             .with_dataset(dataset)
             .with_union_default(own);
         let explain = |options: &_| {
-            under(&query, base.as_deref(), |text| {
-                admitted.db().explain(text, options)
-            })
+            under(
+                &query,
+                || base.clone(),
+                |text| admitted.db().explain(text, options),
+            )
         };
         let (plan, _slot) = piece::planned(shared, &admitted.query, &options, explain)?;
         Ok(plan)
@@ -137,14 +136,18 @@ fn bound(
     chooses_graphs: bool,
     text: String,
     mut values: Vec<(String, Term)>,
-    base: Option<&str>,
+    base: &BaseAddress,
 ) -> QueryTask {
     // Sorted, so that the order of the values in the request does not matter.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
     let found = match chooses_graphs {
         true => None,
-        false => known(&text, base, |text| shared.prepared.find(text, &names).1),
+        false => known(
+            &text,
+            || base.iri(),
+            |text| shared.prepared.find(text, &names).1,
+        ),
     };
     match found {
         Some(prepared) => QueryTask::Bound(BoundQuery { prepared, values }),
@@ -160,11 +163,11 @@ fn bound(
 pub(super) async fn run(
     shared: &Arc<AppState>,
     parameters: &Parameters,
-    headers: &HeaderMap,
+    parts: &Parts,
     connection: Arc<Connection>,
     work: QueryTask,
-    at: &str,
 ) -> Result<Response<Body>, Problem> {
+    let headers = &parts.headers;
     let (tables, graphs) = match parameters.format()? {
         Some(format) => (
             negotiate::named(&format, &TABLES),
@@ -184,7 +187,7 @@ pub(super) async fn run(
         tables,
         graphs,
         connection,
-        base: address(shared, headers, at).map(NamedNode::into_string),
+        base: Some(BaseAddress::of(shared, parts)),
         tag: parameters.tag()?,
         watched: parameters.switch("watch")?,
         snapshot: None,

@@ -9,6 +9,7 @@ use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use http::request::Parts;
 use http::{Method, Response};
 use std::sync::Arc;
 
@@ -18,33 +19,44 @@ pub(super) async fn home(
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
-    let headers = request.headers().clone();
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let url = request.uri().query().unwrap_or_default().as_bytes();
+    let (parts, content) = request.into_parts();
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    let url = parts.uri.query().unwrap_or_default().as_bytes();
     let asks = form::has(url, "query") || form::has(url, "update");
-    if reads && !asks && !page::is_wanted(&headers) {
+    if reads && !asks && !page::is_wanted(&parts.headers) {
         return text("text/plain; charset=utf-8", super::ROUTES);
     }
-    answered(answer(&shared, connection, request).await, &headers)
+    let result = answer(&shared, connection, &parts, content).await;
+    answered(result, &parts.headers)
 }
 
 /// `/sparql`: queries and updates.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,
-    request: Request,
+    parts: &Parts,
+    mut content: Body,
 ) -> Result<Response<Body>, Problem> {
-    match *request.method() {
-        Method::GET | Method::HEAD => return query::answer(shared, connection, request).await,
-        Method::POST => {}
+    let is_update = match parts.method {
+        Method::GET | Method::HEAD => false,
+        Method::POST => is_update(shared, parts, &mut content).await?,
         _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+    };
+    if is_update {
+        Box::pin(update::answer(shared, &connection, parts, content)).await
+    } else {
+        query::answer(shared, connection, parts, content).await
     }
-    match media_type(request.headers())?.as_deref() {
-        Some("application/sparql-query") => query::answer(shared, connection, request).await,
-        Some("application/sparql-update") => update::answer(shared, &connection, request).await,
+}
+
+/// True if a POST is an update, false if it is a query. Reads a form, and replaces it by what was read.
+async fn is_update(shared: &AppState, parts: &Parts, content: &mut Body) -> Result<bool, Problem> {
+    match media_type(&parts.headers)?.as_deref() {
+        Some("application/sparql-query") => Ok(false),
+        Some("application/sparql-update") => Ok(true),
         Some("application/x-www-form-urlencoded") => {
-            let (parts, content) = request.into_parts();
-            let sent = body(content, shared.options.max_request_bytes).await?;
+            let form = std::mem::take(content);
+            let sent = body(form, shared.options.max_request_bytes).await?;
             let url = parts.uri.query().unwrap_or_default().as_bytes();
             let has = |name| form::has(url, name) || form::has(&sent, name);
             let is_update = match (has("query"), has("update")) {
@@ -60,12 +72,8 @@ pub(super) async fn answer(
                 }
                 (_, is_update) => is_update,
             };
-            let request = Request::from_parts(parts, Body::from(sent));
-            if is_update {
-                update::answer(shared, &connection, request).await
-            } else {
-                query::answer(shared, connection, request).await
-            }
+            *content = Body::from(sent);
+            Ok(is_update)
         }
         other => Err(Problem::media_type(format!(
             "send a query as application/sparql-query or an update as application/sparql-update, or either in a form (application/x-www-form-urlencoded), not as {}",

@@ -11,7 +11,7 @@ use crate::run::Connection;
 use crate::shared::AppState;
 use crate::write::LiveUpdate;
 use axum::body::Body;
-use axum::extract::Request;
+use http::request::Parts;
 use http::{Method, Response};
 use jindou::UpdateReport;
 use jindou::parse::SkipReport;
@@ -26,13 +26,13 @@ const LONGEST: usize = 500;
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,
-    request: Request,
+    parts: &Parts,
+    content: Body,
 ) -> Result<Response<Body>, Problem> {
-    let (parts, content) = request.into_parts();
     if parts.method != Method::POST {
         return Err(Problem::method("POST, OPTIONS"));
     }
-    guard::may_write(shared, connection, &parts)?;
+    guard::may_write(shared, connection, parts)?;
     let conditions = Conditions::from_headers(&parts.headers)?;
     let mut parameters = Parameters::of_url(&parts.uri)?;
     let form = match media_type(&parts.headers)?.as_deref() {
@@ -51,7 +51,7 @@ pub(super) async fn answer(
         }
     };
     let update = LiveUpdate::admit(shared, connection, "an update", parameters.timeout()?)?
-        .named(connection, &parts)?;
+        .named(connection, parts)?;
     let body = update.body(content, &parts.headers).await?;
     let request = if form {
         parameters.add(&body)?;

@@ -12,10 +12,13 @@ mod fuzz;
 mod keys;
 mod lenient;
 mod limits;
+#[cfg(unix)]
+mod local;
 mod log;
 mod metrics;
 mod negotiation;
 mod parameters;
+mod pipelined;
 mod prefixes;
 mod prepared;
 mod routes;
