@@ -9,6 +9,7 @@ mod engines;
 mod files;
 mod generate;
 mod gpu;
+mod http;
 mod light;
 mod live;
 mod lookup;
@@ -78,6 +79,8 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
         Bench::Cluster(a) => cluster::run(&a),
         Bench::Gpu(a) => gpu::run(&a),
         Bench::Replicas(a) => replicas::run(&a),
+        Bench::Http(a) => http::run(&a),
+        Bench::HttpBare => http::bare::run(),
         Bench::ParallelWorker(a) => parallel::worker::run(&a),
         Bench::Updates(a) => updates::run(&a),
         Bench::Warm(a) => warm::run(&a),

@@ -46,4 +46,4 @@ pub use query::{Query, query};
 pub use random::{Rng, quads};
 pub use served::Served;
 pub use specified::{as_specified, evaluator, in_pattern as pattern_as_specified};
-pub use stopwatch::{Stopwatch, process_time, thread_time};
+pub use stopwatch::{Stopwatch, process_time, thread_time, time_of_process};

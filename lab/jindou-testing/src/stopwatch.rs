@@ -40,6 +40,18 @@ pub fn process_time() -> Duration {
     time_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Processor time that another process used so far; zero if it has ended.
+#[must_use]
+pub fn time_of_process(id: u32) -> Duration {
+    let mut clock = 0;
+    // SAFETY: the call only writes to `clock`.
+    let failed = unsafe { libc::clock_getcpuclockid(id as libc::pid_t, &raw mut clock) };
+    match failed {
+        0 => time_of(clock),
+        _ => Duration::ZERO,
+    }
+}
+
 /// Processor time that this thread used so far.
 pub fn thread_time() -> Duration {
     time_of(libc::CLOCK_THREAD_CPUTIME_ID)

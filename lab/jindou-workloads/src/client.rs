@@ -3,6 +3,7 @@
 use jindou_model::{Error, Result};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// The error for a failure of this kind.
@@ -20,9 +21,39 @@ pub fn request(query: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// One connection.
+/// A stream to a server.
+pub enum Connection {
+    /// Over the network.
+    Tcp(TcpStream),
+    /// Through a Unix socket.
+    Unix(UnixStream),
+}
+
+impl Read for Connection {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(into),
+            Self::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A client with one connection.
 pub struct Client {
-    reader: BufReader<TcpStream>,
+    reader: BufReader<Connection>,
     line: Vec<u8>,
     /// The body of the last answer.
     pub body: Vec<u8>,
@@ -43,12 +74,18 @@ impl Client {
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .map_err(|e| failed("connecting", e))?;
-        Ok(Self {
-            reader: BufReader::with_capacity(64 << 10, stream),
+        Ok(Self::new(Connection::Tcp(stream)))
+    }
+
+    /// A client with this connection.
+    #[must_use]
+    pub fn new(connection: Connection) -> Self {
+        Self {
+            reader: BufReader::with_capacity(64 << 10, connection),
             line: vec![],
             body: vec![],
             retry_after: None,
-        })
+        }
     }
 
     /// Sends a request.

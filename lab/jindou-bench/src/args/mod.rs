@@ -3,6 +3,7 @@
 pub mod cluster;
 pub mod generate;
 pub mod gpu;
+pub mod http;
 pub mod mixed;
 pub mod parallel;
 pub mod peers;
@@ -13,6 +14,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cluster::BenchCluster;
 use generate::Generate;
 use gpu::BenchGpu;
+use http::BenchHttp;
 use jindou::GpuChoice;
 use jindou_model::units::{parse_duration, parse_size};
 use mixed::BenchMixed;
@@ -68,6 +70,8 @@ pub enum Bench {
     Live(BenchLive),
     /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
     Commits(BenchCommits),
+    /// The fixed cost of an HTTP request, next to a bare hyper server and Oxigraph.
+    Http(BenchHttp),
     /// Light queries on a store of LUBM that is not in the page cache, second by second, with and without reading it meanwhile.
     Warm(BenchWarm),
     /// Complete queries at places drawn from LUBM's, WatDiv's, BSBM's and TED's: times, and how often the next token is offered.
@@ -87,6 +91,9 @@ pub enum Bench {
     /// Decisions of `--gpu auto`, judged by runs that were recorded on a card.
     #[command(subcommand)]
     Gpu(BenchGpu),
+    /// The bare server of `bench http`.
+    #[command(hide = true)]
+    HttpBare,
     /// A worker of `bench parallel`.
     #[command(hide = true)]
     ParallelWorker(ParallelWorker),
