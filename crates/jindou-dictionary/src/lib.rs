@@ -25,6 +25,6 @@ pub use build::{
     split_strings, write_dictionary,
 };
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};
-pub use read::{Decoder, Dictionary, SortKey, Strings, TermKind};
+pub use read::{Decoder, Dictionary, SortKey, StringCursor, Strings, TermKind};
 pub use tags::TagRanges;
 pub use value::{Comparison, NAN_RANK, NO_LEX, NO_RANK, NumericBounds, ValueGroup};

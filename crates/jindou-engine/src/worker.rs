@@ -142,7 +142,7 @@ pub(crate) fn run_pipe<'a, E: EndSpec>(
     }
     Ok(match whole {
         Some(whole) => whole,
-        None => E::done(end.part(&pipe.layout, &exec.ctx), &exec.ctx)?,
+        None => E::done(end.part(&pipe.layout, &exec.ctx)?, &exec.ctx)?,
     })
 }
 
@@ -242,7 +242,7 @@ fn worker<'p, E: EndSpec>(
             let ctx = shared.ctx;
             let mut part = PartOfEnd::<E> {
                 ctx,
-                part: end.part(&shared.pipe.layout, ctx),
+                part: end.part(&shared.pipe.layout, ctx)?,
             };
             match take_morsels(shared, first, is_main, between, &mut part)? {
                 Some(counts) => Ok(Some((E::done(part.part, ctx)?, counts))),

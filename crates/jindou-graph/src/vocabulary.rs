@@ -2,7 +2,7 @@
 
 use crate::delta::TailTerms;
 use jindou_dictionary::index::{OpenIndexes, Probe, Question};
-use jindou_dictionary::{Decoder, Dictionary};
+use jindou_dictionary::{Decoder, Dictionary, StringCursor};
 use jindou_model::{FIRST_TAIL_ID, NO_VERTEX, VertexId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -127,6 +127,16 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
+    /// As [`Self::term`], with a cursor that is used for this vocabulary only: decoding terms of a local dictionary in
+    /// the order of their bytes reads each of its blocks once.
+    #[inline]
+    pub fn term_near(&self, v: VertexId, cursor: &mut StringCursor, out: &mut Vec<u8>) -> bool {
+        match self.ranks_of(v.0) {
+            Some(dictionary) => dictionary.term_near(v, cursor, out),
+            None => self.term(v, out),
+        }
+    }
+
     /// End of the ids that have value ranks: [`Self::ranks`] has the rank of every smaller vertex id. 1 if the graph
     /// has no ranks.
     #[inline]
@@ -165,8 +175,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Returns true if there are indexes other than the value ranks. Otherwise only comparisons can be answered by
-    /// [`Self::probe`], so callers need not ask other questions.
+    /// Returns true if there are indexes other than the value ranks, which list no ids.
     #[inline]
     #[must_use]
     pub fn has_indexes(&self) -> bool {

@@ -65,7 +65,7 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
     let [(variable, slot)] = &g.variables[..] else {
         return;
     };
-    if !vocabulary.has_indexes() || g.per_row || !certain(*slot) {
+    if g.per_row || !certain(*slot) {
         return;
     }
     let mut parts = 0;

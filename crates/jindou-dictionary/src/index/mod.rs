@@ -16,6 +16,7 @@
 
 mod file;
 mod open;
+mod prefix;
 mod question;
 mod ranks;
 mod registry;

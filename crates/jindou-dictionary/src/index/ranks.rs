@@ -1,5 +1,6 @@
 //! The value ranks as an index: conditions such as `?x < constant` are decided without reading a term.
 
+use super::prefix::PrefixProbe;
 use super::{
     Estimate, Index, IndexFile, IndexWriter, OpenIndex, Probe, Question, Relation, Terms, Verdict,
 };
@@ -14,7 +15,8 @@ use std::sync::Arc;
 
 /// The index that every store has. It is part of `dictionary.jd`, written by [`crate::write_dictionary`], and answers
 /// [`Question::Compare`] with literals. It leaves unsettled: ill-typed literals, durations, and terms whose datatype is
-/// not the constant's, except where SPARQL defines them as "not equal".
+/// not the constant's, except where SPARQL defines them as "not equal". It also answers `STRSTARTS` with a constant, and
+/// `REGEX` in part, by the positions of terms in the order of their bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueRanks;
 
@@ -47,7 +49,7 @@ impl OpenIndex for ValueRanks {
                 let probe = RankProbe::new(*relation, constant, dictionary)?;
                 Some(Box::new(probe))
             }
-            Question::Holds(_) => None,
+            Question::Holds(call) => Some(Box::new(PrefixProbe::new(call, dictionary)?)),
         }
     }
 }

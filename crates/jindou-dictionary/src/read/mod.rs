@@ -4,7 +4,7 @@ mod strings;
 mod table;
 mod values;
 
-pub use strings::Strings;
+pub use strings::{StringCursor, Strings};
 pub use values::{SortKey, TermKind};
 
 use crate::TagRanges;
@@ -18,7 +18,6 @@ use jindou_model::{NO_VERTEX, Result, VertexId};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::OnceLock;
-use strings::StringCursor;
 use table::{HashTable, LexColumn};
 
 /// A store's dictionary, mapped. Shared by all threads; every access is checked against the bounds
@@ -306,6 +305,14 @@ impl Dictionary {
     /// and half a block of short copies; no allocation except for `out`.
     pub fn term(&self, id: VertexId, out: &mut Vec<u8>) -> bool {
         self.lex(id).is_some_and(|lex| self.strings.term(lex, out))
+    }
+
+    /// As [`Self::term`], with a cursor that is used for this dictionary only. Costs some nanoseconds if the term follows
+    /// the cursor's last one in the same block.
+    #[inline]
+    pub fn term_near(&self, id: VertexId, cursor: &mut StringCursor, out: &mut Vec<u8>) -> bool {
+        let term = self.lex(id).and_then(|lex| cursor.seek(&self.strings, lex));
+        term.map(|term| out.extend_from_slice(term)).is_some()
     }
 
     /// Decodes many terms; see [`Decoder`].

@@ -312,7 +312,7 @@ const LONG_BLOCK: usize = 1 << 14;
 
 /// Decodes terms. If the next term is in the same block, decoding continues from the current one.
 #[derive(Debug, Default)]
-pub(crate) struct StringCursor {
+pub struct StringCursor {
     term: Vec<u8>,
     /// 1 + the lex index of `term`; 0 before the first term, and in a long block.
     next: u32,
@@ -324,6 +324,12 @@ pub(crate) struct StringCursor {
 }
 
 impl StringCursor {
+    /// Capacity in bytes of the cursor's copy of its last term.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.term.capacity()
+    }
+
     /// The canonical bytes of a term; `None` if there is none or its block is damaged.
     // Inlined, since the calls per term would be a tenth of the cost of decoding one.
     #[inline(always)]

@@ -50,6 +50,12 @@ impl SortKey {
         self.class == class::TRIPLE
     }
 
+    /// True for durations.
+    #[must_use]
+    pub fn is_duration(self) -> bool {
+        self.class == class::DURATION
+    }
+
     /// True for a literal that may be of a [`jindou_values::DerivedType`]: it has no rank, and ORDER BY sorts it by its
     /// value.
     #[must_use]

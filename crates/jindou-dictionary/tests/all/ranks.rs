@@ -1,7 +1,9 @@
 //! The value ranks as an index: each verdict against the values themselves, by `jindou-values`, which knows no ranks.
 
 use crate::common::dictionary;
-use jindou_dictionary::index::{Indexes, OpenIndexes, Question, Relation, Verdict};
+use jindou_dictionary::index::{
+    Call, Indexes, OpenIndexes, Question, QuestionPart, Relation, Verdict,
+};
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, term};
 use jindou_values::{Value, equal_values, order, value};
 use oxrdf::{Literal, NamedNode};
@@ -157,6 +159,85 @@ fn every_verdict_is_what_the_values_say() {
             }
         }
         assert!(settled > 5000 && left > 1000, "{settled} {left}");
+    }
+}
+
+/// The question `STRSTARTS(?x, prefix)`, or with `STR(?x)`.
+fn begins(prefix: &str, of_str: bool) -> Call {
+    let text = match of_str {
+        false => QuestionPart::Variable,
+        true => QuestionPart::Call(Call {
+            name: "STR".into(),
+            arguments: vec![QuestionPart::Variable],
+        }),
+    };
+    let constant = [&[term::STRING], prefix.as_bytes()].concat();
+    Call {
+        name: "STRSTARTS".into(),
+        arguments: vec![text, QuestionPart::Constant(constant)],
+    }
+}
+
+#[test]
+fn beginnings_are_what_the_texts_say() {
+    let mut terms = literals();
+    for resource in [
+        &b"<http://e/a"[..],
+        b"<http://e/b",
+        b"<1",
+        b"<",
+        b"_:a",
+        b"_:1",
+    ] {
+        terms.push(resource.to_vec());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (d, _) = dictionary(&terms, folder.path());
+    let open = OpenIndexes::without_files(&Indexes::new(), &d).unwrap();
+    let mut ids: Vec<u32> = terms.iter().map(|t| d.lookup(t).unwrap().0).collect();
+    ids.extend([0, d.len() + 1, FIRST_TAIL_ID, FIRST_QUERY_ID]);
+    for prefix in [
+        "",
+        "1",
+        "12",
+        "a",
+        "http://e/a",
+        "2020-01-01",
+        "é",
+        "~",
+        "\u{10FFFF}",
+    ] {
+        for of_str in [false, true] {
+            let call = begins(prefix, of_str);
+            let mut probe = open.probe(&Question::Holds(&call), &d).unwrap();
+            let mut out = vec![Verdict::True; ids.len()];
+            probe.test_many(&ids, &mut out);
+            for (term, &got) in terms.iter().zip(&out) {
+                let want = match term::parts(term).unwrap() {
+                    term::Parts::String(s) => Some(s.starts_with(prefix)),
+                    term::Parts::Iri(s) | term::Parts::Coded(s, _) if of_str => {
+                        Some(s.starts_with(prefix))
+                    }
+                    term::Parts::Iri(_) | term::Parts::Blank(_) => None,
+                    _ => {
+                        assert_eq!(got, Verdict::Unsettled, "{term:?}");
+                        continue;
+                    }
+                };
+                let want = match want {
+                    Some(true) => Verdict::True,
+                    Some(false) => Verdict::False,
+                    None => Verdict::Error,
+                };
+                assert_eq!(got, want, "{} {prefix}", String::from_utf8_lossy(term));
+            }
+            let unknown = &out[terms.len()..];
+            assert_eq!(unknown[0], Verdict::Error);
+            assert!(unknown[1..].iter().all(|v| *v == Verdict::Unsettled));
+            let passing = out.iter().filter(|v| **v == Verdict::True).count() as u64;
+            let estimate = probe.estimate();
+            assert_eq!((estimate.passing, estimate.exact), (passing, false));
+        }
     }
 }
 

@@ -3,14 +3,14 @@
 use super::BATCH;
 use super::count::GroupCounter;
 use super::group::Grouping;
-use super::order::Sorter;
+use super::order::{SortInput, Sorter};
 use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
 use crate::tree::SlotLayout;
 use jindou_model::{Holder, Result};
-use jindou_plan::{Aggregate, Count, Slot};
+use jindou_plan::{Aggregate, Count, Slot, operator};
 
 /// Specification of a pipeline's end, which collects the rows.
 pub(crate) trait EndSpec: Copy + Sync {
@@ -23,7 +23,7 @@ pub(crate) trait EndSpec: Copy + Sync {
     const ENDS_EARLY: bool = false;
 
     /// An empty part, for rows with these slots.
-    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Self::Part;
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<Self::Part>;
 
     fn batch(part: &mut Self::Part, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow;
 
@@ -46,8 +46,8 @@ impl<'s> EndSpec for ToSinks<'s> {
     type Part = OutputEnd<'s>;
     type Done = u64;
 
-    fn part(self, layout: &[Slot], _: &QueryContext<'_>) -> OutputEnd<'s> {
-        OutputEnd::new(self.0, layout, self.1.worker())
+    fn part(self, layout: &[Slot], _: &QueryContext<'_>) -> Result<OutputEnd<'s>> {
+        Ok(OutputEnd::new(self.0, layout, self.1.worker()))
     }
 
     fn batch(part: &mut OutputEnd<'s>, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
@@ -72,8 +72,8 @@ impl EndSpec for ToBuffer {
     type Part = RowBuffer;
     type Done = RowBuffer;
 
-    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> RowBuffer {
-        RowBuffer::new(layout.len(), ctx, self.0)
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<RowBuffer> {
+        Ok(RowBuffer::new(layout.len(), ctx, self.0))
     }
 
     fn batch(part: &mut RowBuffer, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
@@ -103,8 +103,8 @@ impl EndSpec for ToAny {
 
     const ENDS_EARLY: bool = true;
 
-    fn part(self, _: &[Slot], _: &QueryContext<'_>) -> bool {
-        false
+    fn part(self, _: &[Slot], _: &QueryContext<'_>) -> Result<bool> {
+        Ok(false)
     }
 
     fn batch(any: &mut bool, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
@@ -130,8 +130,8 @@ impl<'a> EndSpec for ToCounts<'a> {
     type Part = GroupCounter<'a>;
     type Done = GroupCounter<'a>;
 
-    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> GroupCounter<'a> {
-        GroupCounter::new(self.0, self.1, layout, ctx)
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<GroupCounter<'a>> {
+        Ok(GroupCounter::new(self.0, self.1, layout, ctx))
     }
 
     fn batch(part: &mut GroupCounter<'a>, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
@@ -163,8 +163,8 @@ impl EndSpec for ToGroups<'_> {
     type Part = Grouping;
     type Done = Grouping;
 
-    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Grouping {
-        Grouping::new(self.0, self.1, layout, ctx)
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<Grouping> {
+        Ok(Grouping::new(self.0, self.1, layout, ctx))
     }
 
     fn batch(part: &mut Grouping, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
@@ -184,25 +184,24 @@ impl EndSpec for ToGroups<'_> {
     }
 }
 
-/// Rows sorted by these slots (true for descending); with a number, only that many of the first rows.
+/// Rows sorted by the keys of this ORDER BY; with a number, only that many of the first rows.
 #[derive(Clone, Copy)]
-pub(crate) struct ToOrder<'a>(pub &'a [(Slot, bool)], pub Option<u64>);
+pub(crate) struct ToOrder<'a>(pub &'a operator::OrderBy, pub Option<u64>);
 
 impl EndSpec for ToOrder<'_> {
-    type Part = Sorter;
+    type Part = SortInput;
     type Done = Sorter;
 
-    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Sorter {
-        Sorter::new(self.0, layout, self.1, ctx)
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<SortInput> {
+        SortInput::new(self.0, layout, self.1, ctx)
     }
 
-    fn batch(part: &mut Sorter, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
+    fn batch(part: &mut SortInput, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
         Ok(part.add(ctx, rows)?)
     }
 
-    fn done(mut part: Sorter, ctx: &QueryContext<'_>) -> Result<Sorter> {
-        part.done(ctx)?;
-        Ok(part)
+    fn done(part: SortInput, ctx: &QueryContext<'_>) -> Result<Sorter> {
+        part.done(ctx)
     }
 
     fn merge(whole: &mut Sorter, _: &QueryContext<'_>, part: Sorter) -> Result<()> {

@@ -26,12 +26,19 @@ impl<'a> PipelineBuilder<'_, 'a> {
         op: &'a operator::Extend,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        let mut chain = vec![(op, node)];
-        let (mut below, mut at) = (&*op.input, node + 1);
-        while let Operator::Extend(op) = below {
-            chain.push((op, at));
-            (below, at) = (&*op.input, at + 1);
-        }
+        let mut chain = vec![];
+        let (mut op, mut at) = (op, node);
+        let below = loop {
+            // Others are computed by an operator above.
+            if !op.is_computed_above {
+                chain.push((op, at));
+            }
+            at += 1;
+            match &*op.input {
+                Operator::Extend(next) => op = next,
+                below => break below,
+            }
+        };
         let mut slots = self.op(below, at)?;
         let mut there = SlotList::of_all(slots.iter().copied());
         let mut values = vec![];

@@ -1,18 +1,23 @@
-//! ORDER BY: sorts rows by a 64-bit key per sort column, made from value ranks. Sorting reads no strings.
+//! ORDER BY: sorts rows by a 64-bit key per sort column. The keys of a column of ids are made from value ranks, so
+//! sorting reads no strings of the base. The values of an expression that nothing else reads are computed here and get
+//! no ids ([`ValueKeys`](crate::values::ValueKeys)).
 //!
 //! Each worker sorts its own rows; at the end the sorted parts are merged while they are output. That requires keys
 //! that do not depend on other workers' rows, which only terms of the base have. If a sort column has another term, all
 //! rows are sorted at the end instead. Keys of descending columns are complemented.
 
+mod rows;
+
 use super::BATCH;
 use super::end::ToOrder;
-use crate::batch::{Batch, OperatorCharge, View};
+use crate::batch::{Batch, View};
 use crate::compile::{LeafSource, PipelineBuilder};
 use crate::explore::{Flow, Halt, QueryContext};
 use crate::tree::SlotLayout;
-use crate::values::{Looked, PLACE_BITS, SortKeys};
-use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
+use crate::values::{BEYOND, Evaluator, Looked, SortKeys};
+use jindou_model::{Error, MemoryBudget, Resource, Result};
 use jindou_plan::{Slot, operator};
+use rows::{FlatRows, KeySource, RowOrder, SortColumn, computed, directed, sort_columns};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Mutex;
@@ -20,10 +25,6 @@ use std::sync::Mutex;
 /// If only the first k rows are needed, they are cut to k whenever there are this many times k, and at least [`LEAST`].
 const SLACK: usize = 4;
 const LEAST: usize = 4096;
-/// Number of rows between two checks of the deadline.
-const CHECK: usize = 1 << 16;
-/// Bits of a base term's key that are not the position of an added term.
-const BASE_BITS: u32 = 64 - PLACE_BITS;
 
 impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn order_by(
@@ -41,7 +42,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         most: Option<u64>,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        let end = ToOrder(&op.keys, most);
+        let end = ToOrder(op, most);
         let (sorter, slots) = self.exec.run_into(&op.input, node + 1, end, node)?;
         // If there are no rows, no leaf is added, and operators above add no stages: they may read slots that are
         // missing.
@@ -53,9 +54,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 pub(crate) struct Sorter {
-    /// Sort columns, with true for descending. Slots that are never bound are left out, since they do not affect the
-    /// order.
-    by: Vec<(usize, bool)>,
+    by: Vec<SortColumn>,
     width: usize,
     /// Number of leading rows that a LIMIT above needs; `None` for all.
     most: Option<usize>,
@@ -64,16 +63,34 @@ pub(crate) struct Sorter {
     added: bool,
     /// Set when the rows were cut to `most`: the largest first key among them. Later rows with a larger key are not
     /// needed.
-    bound: Option<u64>,
+    bound: Option<Bound>,
     /// The order of this worker's rows, once they are sorted.
     order: Option<RowOrder>,
     /// Rows of other workers.
     parts: Vec<WorkerRows>,
     /// Number of rows, if they have no columns.
     bare: u64,
+    budget: MemoryBudget,
+}
+
+/// The largest first key of the rows that are needed.
+#[derive(Clone, Copy)]
+enum Bound {
+    /// The key of an id.
+    Id(u64),
+    /// The number of a computed value.
+    Value(u32),
+}
+
+/// A [`Sorter`] that still gets rows, in one worker.
+pub(crate) struct SortInput {
+    sorter: Sorter,
+    /// Compute the columns of [`FlatRows::values`].
+    evaluators: Vec<Evaluator>,
+    /// The values of a batch's rows in these columns.
+    values: Vec<Vec<u32>>,
     kept: Batch,
     index: Vec<u32>,
-    budget: MemoryBudget,
 }
 
 /// Rows of another worker, and their order if they were sorted.
@@ -82,102 +99,150 @@ struct WorkerRows {
     order: Option<RowOrder>,
 }
 
-/// Rows, stored row by row.
-struct FlatRows {
-    width: usize,
-    ids: Vec<u32>,
-    len: usize,
-    charge: OperatorCharge,
-}
-
-impl FlatRows {
-    fn new(width: usize, budget: &MemoryBudget) -> Self {
-        Self {
-            width,
-            ids: vec![],
-            len: 0,
-            charge: OperatorCharge::for_holder(Holder::OrderBy, budget),
-        }
+impl SortInput {
+    /// # Errors
+    /// `Limit` for an expression that is nested too deep.
+    pub fn new(
+        op: &operator::OrderBy,
+        layout: &[Slot],
+        most: Option<u64>,
+        ctx: &QueryContext<'_>,
+    ) -> Result<Self> {
+        let slots = SlotLayout::new(layout);
+        let evaluators = computed(op)
+            .map(|e| Evaluator::new(&e.value, &slots, ctx))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            sorter: Sorter::new(op, layout, most, ctx),
+            values: vec![vec![]; evaluators.len()],
+            evaluators,
+            kept: Batch::new(layout.len(), ctx.budget),
+            index: vec![],
+        })
     }
 
-    fn reserve(&mut self, more: usize) -> Result<()> {
-        let want = (self.len + more) * self.width;
-        if want > self.ids.capacity() {
-            let room = want.max(self.ids.capacity() * 2);
-            // While the rows are moved, the old and the new memory exist together.
-            self.charge.set((room + self.ids.capacity()) * 4)?;
-            self.ids.reserve_exact(room - self.ids.len());
-            self.charge.set(self.ids.capacity() * 4)?;
+    /// The rows, sorted if their keys do not depend on other workers' rows.
+    pub fn done(mut self, ctx: &QueryContext<'_>) -> Result<Sorter> {
+        self.sorter.done(ctx)?;
+        Ok(self.sorter)
+    }
+
+    /// Adds rows, except those that are certainly not needed.
+    pub fn add(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
+        let sorter = &mut self.sorter;
+        if sorter.width == 0 {
+            sorter.bare += rows.rows as u64;
+            return Ok(());
+        }
+        let looked = Looked::new(ctx);
+        let is_added = |by: &SortColumn| match by.from {
+            KeySource::Ids(c) => rows.column(c).iter().any(|&v| looked.has(v)),
+            KeySource::Values(_) => false,
+        };
+        sorter.added |= sorter.by.iter().any(is_added);
+        if let Some(bound) = sorter.bound {
+            self.push_within(ctx, rows, bound)?;
+        } else {
+            self.compute(ctx, rows, None)?;
+            self.sorter.rows.push(rows, &self.values)?;
+        }
+        let sorter = &mut self.sorter;
+        if let Some(most) = sorter.most
+            && sorter.rows.len >= most.saturating_mul(SLACK).max(LEAST)
+        {
+            sorter.cut(ctx, most)?;
+            // The values have other numbers now.
+            self.evaluators.iter_mut().for_each(Evaluator::forget);
         }
         Ok(())
     }
 
-    fn push(&mut self, rows: View<'_>) -> Result<()> {
-        self.reserve(rows.rows)?;
-        let at = self.ids.len();
-        self.ids.resize(at + rows.rows * self.width, 0);
-        let out = &mut self.ids[at..];
-        for c in 0..self.width {
-            for (row, &v) in out.chunks_exact_mut(self.width).zip(rows.column(c)) {
-                row[c] = v;
+    /// Computes the values of the columns, except those of the column `but`.
+    fn compute(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        but: Option<usize>,
+    ) -> Result<()> {
+        let columns = self.sorter.rows.values.iter_mut().zip(&mut self.values);
+        for (n, (evaluator, (column, out))) in self.evaluators.iter_mut().zip(columns).enumerate() {
+            if Some(n) != but {
+                out.resize(rows.rows, 0);
+                evaluator.keys(ctx, rows, out, &mut column.keys, None)?;
             }
         }
-        self.len += rows.rows;
         Ok(())
     }
 
-    fn append(&mut self, other: &Self) -> Result<()> {
-        self.reserve(other.len)?;
-        self.ids.extend_from_slice(&other.ids);
-        self.len += other.len;
-        Ok(())
-    }
-
-    #[inline]
-    fn row(&self, row: u32) -> &[u32] {
-        let at = row as usize * self.width;
-        &self.ids[at..at + self.width]
-    }
-
-    /// Replaces the rows by those of an order, in that order.
-    fn keep(&mut self, order: &RowOrder) -> Result<()> {
-        let n = order.rows();
-        let mut charge = OperatorCharge::for_holder(Holder::OrderBy, self.charge.budget());
-        charge.set(n * self.width * 4)?;
-        let mut kept = Vec::with_capacity(n * self.width);
-        for at in 0..n {
-            kept.extend_from_slice(self.row(order.row(at)));
+    /// Adds the rows whose first key does not exceed the bound.
+    fn push_within(&mut self, ctx: &QueryContext<'_>, rows: View<'_>, bound: Bound) -> Result<()> {
+        self.index.clear();
+        let mut first = None;
+        match (self.sorter.by.first(), bound) {
+            (
+                Some(&SortColumn {
+                    from: KeySource::Values(column),
+                    descending,
+                }),
+                Bound::Value(bound),
+            ) => {
+                first = Some(column);
+                let out = &mut self.values[column];
+                out.resize(rows.rows, 0);
+                let keys = &mut self.sorter.rows.values[column].keys;
+                let bound = Some((bound, descending));
+                self.evaluators[column].keys(ctx, rows, out, keys, bound)?;
+                let within = (0u32..).zip(&*out).filter(|(_, v)| **v != BEYOND);
+                self.index.extend(within.map(|(row, _)| row));
+            }
+            (
+                Some(&SortColumn {
+                    from: KeySource::Ids(column),
+                    descending,
+                }),
+                Bound::Id(bound),
+            ) if !self.sorter.added => {
+                let keys = SortKeys::new(ctx);
+                let rows = (0u32..).zip(rows.column(column));
+                let within = rows.filter(|(_, id)| directed(keys.key(**id), descending) <= bound);
+                self.index.extend(within.map(|(row, _)| row));
+            }
+            _ => self.index.extend(0..rows.rows as u32),
         }
-        self.ids.clear();
-        self.ids.extend_from_slice(&kept);
-        self.len = n;
+        if self.index.len() == rows.rows {
+            self.compute(ctx, rows, first)?;
+            return self.sorter.rows.push(rows, &self.values);
+        }
+        let mut kept = std::mem::replace(&mut self.kept, Batch::new(0, ctx.budget));
+        kept.ensure(self.index.len())?;
+        for c in 0..self.sorter.width {
+            kept.gather(c, 0, rows.column(c), &self.index);
+        }
+        kept.rows = self.index.len();
+        self.compute(ctx, kept.view(), first)?;
+        self.sorter.rows.push(kept.view(), &self.values)?;
+        self.kept = kept;
         Ok(())
     }
 }
 
 impl Sorter {
-    pub fn new(
-        by: &[(Slot, bool)],
+    fn new(
+        op: &operator::OrderBy,
         layout: &[Slot],
         most: Option<u64>,
         ctx: &QueryContext<'_>,
     ) -> Self {
-        let places = SlotLayout::new(layout);
         Self {
-            by: by
-                .iter()
-                .filter_map(|(s, d)| Some((places.position_of(*s)?, *d)))
-                .collect(),
+            by: sort_columns(op, layout),
             width: layout.len(),
             most: most.and_then(|m| usize::try_from(m).ok()),
-            rows: FlatRows::new(layout.len(), ctx.budget),
+            rows: FlatRows::new(layout.len(), computed(op).count(), ctx.budget),
             added: false,
             bound: None,
             order: None,
             parts: vec![],
             bare: 0,
-            kept: Batch::new(layout.len(), ctx.budget),
-            index: vec![],
             budget: ctx.budget.clone(),
         }
     }
@@ -185,70 +250,33 @@ impl Sorter {
     /// Bytes held.
     pub fn bytes(&self) -> u64 {
         let of = |rows: &FlatRows, order: &Option<RowOrder>| {
-            rows.charge.bytes() + order.as_ref().map_or(0, |o| o.charge.bytes())
+            rows.bytes() + order.as_ref().map_or(0, RowOrder::bytes)
         };
         let parts: u64 = self.parts.iter().map(|p| of(&p.rows, &p.order)).sum();
         parts + of(&self.rows, &self.order)
     }
 
-    /// Adds rows, except those that are certainly not needed.
-    pub fn add(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
-        if self.width == 0 {
-            self.bare += rows.rows as u64;
-            return Ok(());
-        }
-        let looked = Looked::new(ctx);
-        self.added |= self
-            .by
-            .iter()
-            .any(|by| rows.column(by.0).iter().any(|&v| looked.has(v)));
-        match self.bound {
-            Some(bound) if !self.added => self.push_within(ctx, rows, bound)?,
-            _ => self.rows.push(rows)?,
-        }
-        if let Some(most) = self.most
-            && self.rows.len >= most.saturating_mul(SLACK).max(LEAST)
-        {
-            self.cut(ctx, most)?;
-        }
-        Ok(())
-    }
-
-    /// Adds the rows whose first key does not exceed the bound.
-    fn push_within(&mut self, ctx: &QueryContext<'_>, rows: View<'_>, bound: u64) -> Result<()> {
-        let Some(&(column, descending)) = self.by.first() else {
-            return self.rows.push(rows);
-        };
-        let keys = SortKeys::new(ctx);
-        self.index.clear();
-        for (row, &id) in (0u32..).zip(rows.column(column)) {
-            if directed(keys.key(id), descending) <= bound {
-                self.index.push(row);
-            }
-        }
-        if self.index.len() == rows.rows {
-            return self.rows.push(rows);
-        }
-        self.kept.ensure(self.index.len())?;
-        for c in 0..self.width {
-            self.kept.gather(c, 0, rows.column(c), &self.index);
-        }
-        self.kept.rows = self.index.len();
-        self.rows.push(self.kept.view())
-    }
-
     /// Removes all but the first `most` rows in sort order.
     fn cut(&mut self, ctx: &QueryContext<'_>, most: usize) -> Result<()> {
         let mut order = RowOrder::new(&self.by, &self.rows, self.added, ctx)?;
-        order.cut(most);
-        if !self.added && order.rows() == most {
-            self.bound = order.greatest();
+        order.cut(most, &self.by, &self.rows, ctx)?;
+        self.rows.keep(&order)?;
+        if order.rows() < most {
+            return Ok(());
         }
-        self.rows.keep(&order)
+        self.bound = match self.by.first() {
+            Some(&SortColumn {
+                from: KeySource::Values(column),
+                descending,
+            }) => self.rows.values[column].last(descending).map(Bound::Value),
+            _ if self.added => None,
+            _ => order.greatest().map(Bound::Id),
+        };
+        Ok(())
     }
 
     /// Sorts this worker's rows, if their keys do not depend on other workers' rows.
-    pub fn done(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
+    fn done(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
         if self.width == 0 || self.added || u32::try_from(self.rows.len).is_err() {
             return Ok(());
         }
@@ -258,7 +286,7 @@ impl Sorter {
             self.cut(ctx, most)?;
         }
         let mut order = RowOrder::new(&self.by, &self.rows, false, ctx)?;
-        order.sort(ctx)?;
+        order.sort(&self.by, &self.rows, ctx)?;
         self.order = Some(order);
         Ok(())
     }
@@ -306,7 +334,7 @@ impl Sorter {
                 self.cut(ctx, most)?;
             }
             let mut order = RowOrder::new(&self.by, &self.rows, self.added, ctx)?;
-            order.sort(ctx)?;
+            order.sort(&self.by, &self.rows, ctx)?;
             self.order = Some(order);
         }
         ctx.check()?;
@@ -319,7 +347,7 @@ impl Sorter {
         let mut out = Batch::new(self.width, &self.budget);
         out.ensure(BATCH)?;
         let mut left = self.most.unwrap_or(usize::MAX);
-        let mut next = RowMerge::new(&parts);
+        let mut next = RowMerge::new(&self.by, &parts);
         while left > 0 {
             ctx.check()?;
             out.rows = 0;
@@ -351,13 +379,15 @@ struct RowMerge<'m> {
 }
 
 impl<'m> RowMerge<'m> {
-    fn new(parts: &'m [(&'m FlatRows, &'m RowOrder)]) -> Self {
+    fn new(by: &'m [SortColumn], parts: &'m [(&'m FlatRows, &'m RowOrder)]) -> Self {
         let mut heads = BinaryHeap::new();
         if parts.len() > 1 {
-            for (part, (_, order)) in parts.iter().enumerate() {
+            for (part, (rows, order)) in parts.iter().enumerate() {
                 heads.extend((order.rows() > 0).then_some(Reverse(MergeHead {
+                    by,
                     part,
                     at: 0,
+                    rows,
                     order,
                 })));
             }
@@ -380,8 +410,9 @@ impl<'m> RowMerge<'m> {
             return Some(rows.row(order.row(*at - 1)));
         }
         let mut head = self.heads.peek_mut()?;
-        let MergeHead { part, at, order } = head.0;
-        let (rows, _) = self.parts.get(part)?;
+        let MergeHead {
+            at, rows, order, ..
+        } = head.0;
         if at + 1 < order.rows() {
             head.0.at += 1;
         } else {
@@ -394,15 +425,22 @@ impl<'m> RowMerge<'m> {
 /// The next row of a part.
 #[derive(Clone, Copy)]
 struct MergeHead<'m> {
+    by: &'m [SortColumn],
     part: usize,
     at: usize,
+    rows: &'m FlatRows,
     order: &'m RowOrder,
 }
 
 impl Ord for MergeHead<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.order
-            .compare(self.at, other.order, other.at)
+            .compare(
+                self.by,
+                (self.at, self.rows),
+                other.order,
+                (other.at, other.rows),
+            )
             .then(self.part.cmp(&other.part))
     }
 }
@@ -420,190 +458,3 @@ impl PartialEq for MergeHead<'_> {
 }
 
 impl Eq for MergeHead<'_> {}
-
-#[inline]
-fn directed(key: u64, descending: bool) -> u64 {
-    if descending { !key } else { key }
-}
-
-/// Rows with their keys, in sort order once [`Self::sort`] was called.
-struct RowOrder {
-    keyed: Keyed,
-    charge: OperatorCharge,
-}
-
-enum Keyed {
-    /// At most two keys, of base terms only: 41 bits for each, then the row number, in one integer per row.
-    Packed(Vec<u128>),
-    /// The first key and the number of each row. `rest` has the other keys, `more` for each row, by row number.
-    Wide {
-        rows: Vec<(u64, u32)>,
-        rest: Vec<u64>,
-        more: usize,
-    },
-}
-
-impl RowOrder {
-    /// The rows with their keys, not sorted yet. `added`: a sort column has terms that are not in the base, or triple
-    /// terms.
-    fn new(
-        by: &[(usize, bool)],
-        rows: &FlatRows,
-        added: bool,
-        ctx: &QueryContext<'_>,
-    ) -> Result<Self> {
-        let mut charge = OperatorCharge::for_holder(Holder::OrderBy, ctx.budget);
-        let more = by.len().saturating_sub(1);
-        charge.set(rows.len * (16 + if more > 1 || added { more * 8 } else { 0 }))?;
-        let mut keys = SortKeys::new(ctx);
-        let width = rows.width.max(1);
-        if !added && by.len() <= 2 {
-            const MASK: u64 = (1 << BASE_BITS) - 1;
-            let key = |row: &[u32], by: Option<&(usize, bool)>| {
-                by.map_or(0, |by| {
-                    let id = row[by.0];
-                    u128::from(directed(keys.key(id) >> PLACE_BITS, by.1) & MASK)
-                })
-            };
-            let mut packed = Vec::with_capacity(rows.len);
-            for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
-                if (n as usize).is_multiple_of(CHECK) {
-                    ctx.check()?;
-                }
-                let (first, second) = (key(row, by.first()), key(row, by.get(1)));
-                packed.push(first << (BASE_BITS + 32) | second << 32 | u128::from(n));
-            }
-            return Ok(Self {
-                keyed: Keyed::Packed(packed),
-                charge,
-            });
-        }
-        if added {
-            let looked = Looked::new(ctx);
-            // For all columns in one call, since positions from different calls are not comparable.
-            let columns = by.iter().flat_map(|&(column, _)| {
-                let ids = rows.ids.iter().skip(column).step_by(width);
-                ids.copied().filter(move |&v| looked.has(v))
-            });
-            keys.place_added(ctx, columns)?;
-        }
-        let key = |row: &[u32], by: &(usize, bool)| {
-            let id = row[by.0];
-            directed(keys.key(id), by.1)
-        };
-        let mut first = Vec::with_capacity(rows.len);
-        let mut rest = Vec::with_capacity(rows.len * more);
-        for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
-            if (n as usize).is_multiple_of(CHECK) {
-                ctx.check()?;
-            }
-            first.push((by.first().map_or(0, |by| key(row, by)), n));
-            rest.extend(by.iter().skip(1).map(|by| key(row, by)));
-        }
-        Ok(Self {
-            keyed: Keyed::Wide {
-                rows: first,
-                rest,
-                more,
-            },
-            charge,
-        })
-    }
-
-    fn rows(&self) -> usize {
-        match &self.keyed {
-            Keyed::Packed(rows) => rows.len(),
-            Keyed::Wide { rows, .. } => rows.len(),
-        }
-    }
-
-    /// The number of the row at a position of the order.
-    #[inline]
-    fn row(&self, at: usize) -> u32 {
-        match &self.keyed {
-            Keyed::Packed(rows) => rows[at] as u32,
-            Keyed::Wide { rows, .. } => rows[at].1,
-        }
-    }
-
-    /// The largest first key.
-    fn greatest(&self) -> Option<u64> {
-        match &self.keyed {
-            Keyed::Packed(rows) => rows.iter().max().map(|r| {
-                // Packed keys leave out the lowest `PLACE_BITS` bits, which are the same for all base terms. With ones
-                // in their place, the result is at least as large as every key.
-                ((r >> (BASE_BITS + 32)) as u64) << PLACE_BITS | ((1 << PLACE_BITS) - 1)
-            }),
-            Keyed::Wide { rows, .. } => rows.iter().map(|r| r.0).max(),
-        }
-    }
-
-    fn sort(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
-        ctx.check()?;
-        match &mut self.keyed {
-            Keyed::Packed(rows) => rows.sort_unstable(),
-            Keyed::Wide { rows, rest, more } => {
-                let (rest, more) = (&*rest, *more);
-                rows.sort_unstable_by(|a, b| compare((rest, a), (rest, b), more));
-            }
-        }
-        ctx.check()
-    }
-
-    /// Keeps the rows that sort first, `most` of them, in any order.
-    fn cut(&mut self, most: usize) {
-        if most >= self.rows() {
-            return;
-        }
-        match &mut self.keyed {
-            Keyed::Packed(rows) => {
-                rows.select_nth_unstable(most);
-                rows.truncate(most);
-            }
-            Keyed::Wide { rows, rest, more } => {
-                let (rest, more) = (&*rest, *more);
-                rows.select_nth_unstable_by(most, |a, b| compare((rest, a), (rest, b), more));
-                rows.truncate(most);
-            }
-        }
-    }
-
-    /// Compares rows of two orders by their keys.
-    #[inline]
-    fn compare(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
-        match (&self.keyed, &other.keyed) {
-            (Keyed::Packed(a), Keyed::Packed(b)) => {
-                let key = |rows: &[u128], at: usize| rows.get(at).map(|r| r >> 32);
-                key(a, at).cmp(&key(b, other_at))
-            }
-            (
-                Keyed::Wide { rows, rest, more },
-                Keyed::Wide {
-                    rows: other_rows,
-                    rest: other_rest,
-                    ..
-                },
-            ) => match (rows.get(at), other_rows.get(other_at)) {
-                (Some(a), Some(b)) => {
-                    a.0.cmp(&b.0)
-                        .then_with(|| others(rest, *more, a.1).cmp(others(other_rest, *more, b.1)))
-                }
-                (a, b) => a.is_none().cmp(&b.is_none()),
-            },
-            _ => Ordering::Equal,
-        }
-    }
-}
-
-#[inline]
-fn others(rest: &[u64], more: usize, row: u32) -> &[u64] {
-    &rest[row as usize * more..(row as usize + 1) * more]
-}
-
-#[inline]
-fn compare(a: (&[u64], &(u64, u32)), b: (&[u64], &(u64, u32)), more: usize) -> Ordering {
-    let ((rest_a, a), (rest_b, b)) = (a, b);
-    a.0.cmp(&b.0)
-        .then_with(|| others(rest_a, more, a.1).cmp(others(rest_b, more, b.1)))
-        .then_with(|| a.1.cmp(&b.1))
-}

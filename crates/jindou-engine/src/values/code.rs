@@ -123,6 +123,14 @@ pub(crate) struct CompiledExpr {
     charge: OperatorCharge,
 }
 
+/// Outcome of compiling a constant pattern together with an expression.
+enum FixedPattern {
+    Compiled(RegexPattern),
+    Invalid,
+    /// Not compiled yet, for want of memory.
+    Later,
+}
+
 struct ExprCompiler<'c, 'r> {
     out: CompiledExpr,
     variables: &'c [(Variable, Slot)],
@@ -333,6 +341,14 @@ impl ExprCompiler<'_, '_> {
         }
         self.out.is_costly |= definition.cost == Cost::Text;
         self.out.pure &= definition.deterministic;
+        // A search for a constant text is prepared once, like that for a pattern.
+        if let (Function::Contains, [text, E::Literal(part)]) = (f, list)
+            && let Some(part) = part.as_plain_string()
+            && let FixedPattern::Compiled(pattern) = self.fixed(part, "q", Use::Match)?
+        {
+            let text = self.code(text, depth)?;
+            return Ok(Code::Regex(Box::new(Matches { text, pattern })));
+        }
         let call = match (f, definition.row) {
             (_, Some(scalar)) => Some(Call::Scalar(scalar)),
             (Function::EncodeForUri, _) => Some(Call::Encode),
@@ -427,6 +443,27 @@ impl ExprCompiler<'_, '_> {
         }
     }
 
+    /// Compiles a constant pattern, as long as there is memory.
+    fn fixed(&mut self, pattern: &str, flags: &str, of_use: Use) -> Result<FixedPattern> {
+        if self.fixed >= FIXED {
+            return Ok(FixedPattern::Later);
+        }
+        self.ctx.check()?;
+        let Some(compiled) = patterns::compiled(pattern, flags, of_use) else {
+            return Ok(FixedPattern::Invalid);
+        };
+        let bytes = compiled.bytes();
+        if self.out.charge.set(self.bytes + bytes).is_err() {
+            self.fixed = FIXED;
+            return Ok(FixedPattern::Later);
+        }
+        self.bytes += bytes;
+        self.fixed += 1;
+        Ok(FixedPattern::Compiled(RegexPattern::Fixed(Box::new(
+            compiled,
+        ))))
+    }
+
     /// A regular expression with its flags. If both are constant it is compiled here; `None` if it is invalid, which is
     /// an error in every row.
     fn pattern(
@@ -444,20 +481,12 @@ impl ExprCompiler<'_, '_> {
             None => plain(pattern).zip(Some(String::new())),
             Some(flags) => plain(pattern).zip(plain(flags)),
         };
-        if let Some((pattern, flags)) = known
-            && self.fixed < FIXED
-        {
-            self.ctx.check()?;
-            let Some(compiled) = patterns::compiled(&pattern, &flags, of_use) else {
-                return Ok(None);
-            };
-            let bytes = compiled.bytes();
-            if self.out.charge.set(self.bytes + bytes).is_ok() {
-                self.bytes += bytes;
-                self.fixed += 1;
-                return Ok(Some(RegexPattern::Fixed(Box::new(compiled))));
+        if let Some((pattern, flags)) = known {
+            match self.fixed(&pattern, &flags, of_use)? {
+                FixedPattern::Compiled(pattern) => return Ok(Some(pattern)),
+                FixedPattern::Invalid => return Ok(None),
+                FixedPattern::Later => {}
             }
-            self.fixed = FIXED;
         }
         let flags = flags.map(|f| self.code(f, depth)).transpose()?;
         Ok(Some(RegexPattern::Computed(

@@ -11,7 +11,7 @@ use super::val::{ArenaSpan, ArenaText, AtRow, Val};
 use crate::batch::{OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::filter::ValueSource;
-use jindou_dictionary::{NAN_RANK, NO_RANK};
+use jindou_dictionary::{NAN_RANK, NO_RANK, StringCursor};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result, VertexId, iri};
 use jindou_plan::TermTest;
@@ -40,13 +40,10 @@ const READ: usize = 8 << 20;
 /// Capacity in bytes that buffers keep from one batch to the next.
 const KEPT: usize = 1 << 12;
 
-/// Total capacity of those of the two buffers that hold a long term, in bytes.
-fn copied(term: &Vec<u8>, other: &Vec<u8>) -> usize {
-    let long = |text: &Vec<u8>| match text.capacity() > LARGE {
-        true => text.capacity(),
-        false => 0,
-    };
-    long(term) + long(other)
+/// Total capacity of those of the buffers that hold a long term, in bytes.
+fn copied(term: &Vec<u8>, other: &Vec<u8>, cursor: &StringCursor) -> usize {
+    let each = [term.capacity(), other.capacity(), cursor.bytes()];
+    each.into_iter().filter(|&bytes| bytes > LARGE).sum()
 }
 
 /// One row of a batch.
@@ -73,6 +70,8 @@ pub(crate) struct Interpreter {
     pub(super) term: Vec<u8>,
     /// The second of two terms that are compared.
     pub(super) other: Vec<u8>,
+    /// The block of the dictionary that was read last.
+    cursor: StringCursor,
     made: FxHashMap<(u8, u128), u32>,
     made_charge: OperatorCharge,
     /// Charge for the arena, once it is large.
@@ -103,6 +102,7 @@ impl Interpreter {
             fixed: 0,
             term: vec![],
             other: vec![],
+            cursor: StringCursor::default(),
             made: FxHashMap::default(),
             made_charge: OperatorCharge::new(ctx.budget),
             charge: OperatorCharge::new(ctx.budget),
@@ -279,6 +279,9 @@ impl Interpreter {
                 *text = vec![];
             }
         }
+        if self.cursor.bytes() > KEPT {
+            self.cursor = StringCursor::default();
+        }
         if self.arena.capacity() > self.fixed + KEPT {
             self.arena.truncate(self.fixed);
             self.arena.shrink_to_fit();
@@ -298,6 +301,7 @@ impl Interpreter {
             let Self {
                 term,
                 other,
+                cursor,
                 copies,
                 failed,
                 ..
@@ -305,7 +309,7 @@ impl Interpreter {
             ctx.terms.with(v, |bytes| {
                 let room = match bytes.len() <= LARGE {
                     true => Ok(()),
-                    false => copies.set(copied(term, other) + bytes.len()),
+                    false => copies.set(copied(term, other, cursor) + bytes.len()),
                 };
                 match room {
                     Ok(()) => term.extend_from_slice(bytes),
@@ -313,7 +317,8 @@ impl Interpreter {
                 }
             });
         } else {
-            ctx.vocabulary.term(v, &mut self.term);
+            ctx.vocabulary
+                .term_near(v, &mut self.cursor, &mut self.term);
         }
         self.note_read();
     }
@@ -324,7 +329,8 @@ impl Interpreter {
         self.read += self.term.len();
         if self.term.len() > LARGE || self.failed.is_some() {
             self.read = READ;
-            if let Err(e) = self.copies.set(copied(&self.term, &self.other)) {
+            let held = copied(&self.term, &self.other, &self.cursor);
+            if let Err(e) = self.copies.set(held) {
                 self.fail(e);
             }
         }

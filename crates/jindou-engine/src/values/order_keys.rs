@@ -181,7 +181,10 @@ const STEP: usize = 1 << 16;
 
 /// Sorts by an order that may fail (the deadline is checked while long terms are compared): a stable bottom-up merge
 /// sort.
-fn sorted<T>(items: Vec<T>, mut order: impl FnMut(&T, &T) -> Result<Ordering>) -> Result<Vec<T>> {
+pub(crate) fn sorted<T>(
+    items: Vec<T>,
+    mut order: impl FnMut(&T, &T) -> Result<Ordering>,
+) -> Result<Vec<T>> {
     let mut from: Vec<u32> = (0..items.len() as u32).collect();
     let mut to = from.clone();
     let mut width = 1;
@@ -190,6 +193,10 @@ fn sorted<T>(items: Vec<T>, mut order: impl FnMut(&T, &T) -> Result<Ordering>) -
             let middle = items.len().min(start + width);
             let end = items.len().min(start + 2 * width);
             let (mut a, mut b) = (start, middle);
+            if b < end && order(&items[from[b - 1] as usize], &items[from[b] as usize])?.is_le() {
+                to[start..end].copy_from_slice(&from[start..end]);
+                continue;
+            }
             for place in &mut to[start..end] {
                 let takes_first = b >= end
                     || (a < middle

@@ -1,15 +1,19 @@
 //! REGEX and REPLACE (XPath F&O 3.1 §5.6). The result of REPLACE is built match by match, so that the query ends as
 //! soon as it is too long.
 
-use super::code::Code;
+use super::code::{Call, Code};
 use super::machine::{BatchRow, Interpreter, Maybe};
 use super::patterns::{Patterns, Use, is_plain};
 use super::val::{ArenaSpan, ArenaText, Val};
 use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
+use crate::filter::{ERROR, FALSE, TRUE, ValueSource};
 use jindou_model::scope::worked;
+use jindou_model::term::{self, Parts};
 use jindou_model::{MemoryBudget, Result};
+use jindou_values::functions::Scalar;
 use jindou_values::pattern::{self, MatcherScratch, PatternReplacement, ReplacementPart};
+use jindou_values::simple_text;
 use std::sync::Arc;
 
 /// Work that is counted for each match, in addition to its text, in the unit of `worked`.
@@ -22,6 +26,25 @@ const PROGRAM: usize = 1 << 12;
 pub(crate) struct Matches {
     pub text: Code,
     pub pattern: RegexPattern,
+}
+
+impl Matches {
+    /// If a constant pattern is matched with the text of a column's terms: the column and the pattern, and true for
+    /// STR, which has a text for more terms.
+    pub fn of_terms(&self) -> Option<(usize, bool, &pattern::Pattern)> {
+        let (column, is_str) = match &self.text {
+            Code::Var(ValueSource::Column(column)) => (*column, false),
+            Code::Call(Call::Scalar(Scalar::Str), of) => match of[..] {
+                [Code::Var(ValueSource::Column(column))] => (column, true),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match &self.pattern {
+            RegexPattern::Fixed(pattern) => Some((column, is_str, pattern)),
+            RegexPattern::Computed(..) => None,
+        }
+    }
 }
 
 /// `REPLACE(text, pattern, replacement, flags)`.
@@ -123,6 +146,13 @@ impl Interpreter {
         regex: &Matches,
         at: BatchRow<'_>,
     ) -> Result<Option<bool>> {
+        if let Some((column, is_str, pattern)) = regex.of_terms() {
+            let id = at.id(ValueSource::Column(column));
+            return Ok(match self.match_term(ctx, (pattern, is_str), id, None)? {
+                ERROR => None,
+                truth => Some(truth == TRUE),
+            });
+        }
         let text = match self.eval(ctx, &regex.text, at)? {
             Some(v) => self.as_text(ctx, v),
             None => None,
@@ -144,6 +174,42 @@ impl Interpreter {
         compiled
             .map(|c| self.is_match(ctx, &c, text.text))
             .transpose()
+    }
+
+    /// Matches a pattern with the text of a term, as [`Matches::of_terms`] describes it; [`ERROR`] if the term has none.
+    /// `bytes` are the term's canonical bytes, `None` for a term of the query.
+    pub(super) fn match_term(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        (pattern, is_str): (&pattern::Pattern, bool),
+        id: u32,
+        bytes: Option<&[u8]>,
+    ) -> Result<u8> {
+        if id == 0 {
+            return Ok(ERROR);
+        }
+        let bytes = match bytes {
+            Some(bytes) => bytes,
+            None => {
+                self.load(ctx, id);
+                self.settle(ctx)?;
+                &self.term
+            }
+        };
+        worked(bytes.len())?;
+        let parts = term::parts(bytes);
+        let text = match &parts {
+            Some(Parts::String(s) | Parts::Lang(s, _)) => Some(*s),
+            Some(Parts::Iri(s) | Parts::Coded(s, _) | Parts::Typed(s, _)) if is_str => Some(*s),
+            parts => parts.as_ref().and_then(simple_text),
+        };
+        Ok(match text {
+            None => ERROR,
+            Some(text) => match self.searches.is_match(ctx, pattern, text)? {
+                true => TRUE,
+                false => FALSE,
+            },
+        })
     }
 
     fn is_match(

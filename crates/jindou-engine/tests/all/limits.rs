@@ -153,7 +153,7 @@ fn memory_is_bounded_and_given_back() {
 
 /// Queries with operators that hold or produce many rows: an operator that the plan must contain, the holders of which
 /// an error about memory must name one, and the query. All queries take long on [`ring`]`(400, 40)`.
-const OPERATORS: [(&str, &str, &str); 10] = [
+const OPERATORS: [(&str, &str, &str); 11] = [
     (
         "Join",
         "hash join",
@@ -206,6 +206,11 @@ const OPERATORS: [(&str, &str, &str); 10] = [
         "OrderBy",
         "ORDER BY",
         "SELECT ?a ?b ?c ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY ?d DESC(?a) ?b LIMIT 200000",
+    ),
+    (
+        "OrderBy",
+        "ORDER BY",
+        "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY RAND() CONCAT(STR(?d), STR(?a))",
     ),
 ];
 

@@ -575,7 +575,15 @@ impl PlanBuilder<'_> {
         let text = keyed::is_text(&value.expression, value, &b);
         let value = value.general();
         let mut out = b.with(
-            |input| operator::Extend { input, to, value }.into(),
+            |input| {
+                operator::Extend {
+                    input,
+                    to,
+                    value,
+                    is_computed_above: false,
+                }
+                .into()
+            },
             None,
             cost,
         );

@@ -15,6 +15,22 @@ pub struct Extend {
     pub to: Slot,
     /// The expression.
     pub value: GeneralExpression,
+    /// True if the next operator above that is not a BIND computes the expression itself, since nothing else reads the
+    /// value. Then no row has a column for the slot, and the value needs no id.
+    pub is_computed_above: bool,
+}
+
+/// Marks the BINDs directly below an operator whose slots satisfy `is_own`, which nothing but that operator reads, as
+/// computed by the operator. Slots that other BINDs read are left out.
+pub(super) fn compute_above(mut input: &mut Operator, is_own: impl Fn(Slot) -> bool) {
+    let (mut read, mut bound) = (SlotSet::default(), SlotSet::default());
+    while let Operator::Extend(e) = input {
+        let reads = || e.value.variables.iter().map(|v| v.1);
+        e.is_computed_above = is_own(e.to) && !read.has(e.to) && !reads().any(|s| bound.has(s));
+        reads().for_each(|s| read.insert(s));
+        bound.insert(e.to);
+        input = &mut e.input;
+    }
 }
 
 impl OperatorFacts for Extend {
@@ -25,7 +41,9 @@ impl OperatorFacts for Extend {
     one_input!();
 
     fn binds(&self, f: &mut dyn FnMut(Slot)) {
-        f(self.to);
+        if !self.is_computed_above {
+            f(self.to);
+        }
     }
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
@@ -52,11 +70,12 @@ impl OperatorFacts for Extend {
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
-        let text = format!(
-            "{} = {}",
-            e.slot(self.to),
-            show::expression(&self.value.expression)
-        );
+        let value = show::expression(&self.value.expression);
+        let place = match self.is_computed_above {
+            true => ", computed above",
+            false => "",
+        };
+        let text = format!("{} = {value}{place}", e.slot(self.to));
         ExplainNode::over(e.node(&self.input, outer), text, |n| n, cost::EXPRESSION)
     }
 }

@@ -1,6 +1,7 @@
 //! ORDER BY.
 
 use super::Operator;
+use super::extend::compute_above;
 use super::facts::{OperatorFacts, Order, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
@@ -25,7 +26,10 @@ impl OperatorFacts for OrderBy {
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut needed = wanted.clone();
         self.keys.iter().for_each(|k| needed.insert(k.0));
-        prune(&mut self.input, &needed)
+        let used = prune(&mut self.input, &needed);
+        let is_key = |slot| self.keys.iter().any(|k| k.0 == slot);
+        compute_above(&mut self.input, |slot| is_key(slot) && !wanted.has(slot));
+        used
     }
 
     fn streams(&self) -> bool {

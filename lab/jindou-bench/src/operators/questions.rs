@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn questions_are_complete() {
-        assert_eq!((LUBM.list.len(), WATDIV.list.len()), (49, 26));
+        assert_eq!((LUBM.list.len(), WATDIV.list.len()), (60, 26));
         for q in LUBM.list.iter().chain(&WATDIV.list) {
             assert!(!q.text.is_empty() && !q.inputs.is_empty(), "{q:?}");
             assert_ne!(q.check, Check::Same(""), "{q:?}");

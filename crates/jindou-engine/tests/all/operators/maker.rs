@@ -230,7 +230,12 @@ impl Maker<'_> {
         };
         let input = Box::new(input);
         (
-            Operator::Extend(operator::Extend { input, to, value }),
+            Operator::Extend(operator::Extend {
+                input,
+                to,
+                value,
+                is_computed_above: false,
+            }),
             slots,
         )
     }
