@@ -221,8 +221,8 @@ test("a query with quotes of all kinds is the same text in Python", async () => 
   const { page, faults, close } = await visit(address, { permissions: ["clipboard-read", "clipboard-write"] });
   for (const query of ['SELECT ("""a"b""" AS ?x) # """" \\\n{ } # "', 'ASK { } # """', "ASK { } # '''\n\"\"\"\"\"\"\"", 'ASK { } # \\"""\n# \\\\"']) {
     await write(page, query);
-    await page.getByText("Copy as").click();
-    await page.getByRole("button", { name: "Python", exact: true }).click();
+    await page.getByText("More", { exact: true }).click();
+    await page.getByRole("button", { name: "Copy as Python" }).click();
     await page.getByText("Copied.").waitFor();
     const program = await page.evaluate(() => navigator.clipboard.readText());
     const text = execFileSync("python3", ["-c", `${program.split("request = ")[0]}\nprint(query, end="")`], { encoding: "utf8" });

@@ -117,7 +117,7 @@ export async function visit(address, { hash = "", ...options } = {}) {
 
 /** Replaces the editor's text by typing nothing: as a paste does. */
 export async function write(page, text) {
-  await page.locator(".cm-content").click();
+  await page.locator(".editor").click();
   await page.keyboard.press("ControlOrMeta+a");
   await page.keyboard.insertText(text);
   await page.keyboard.press("Escape");
@@ -135,6 +135,13 @@ export async function ended(page) {
     const run = [...document.querySelectorAll("button")].find((b) => b.textContent === "Run");
     return run && !run.disabled;
   }, undefined, { timeout: 60_000 });
+}
+
+/** Sets the time limit of the query. */
+export async function limit(page, seconds) {
+  await page.locator("summary", { hasText: /^More/ }).click();
+  await page.getByLabel("Time limit in seconds").fill(seconds);
+  await page.keyboard.press("Escape");
 }
 
 export const statusOf = (page) => page.locator(".status").textContent();

@@ -1,7 +1,7 @@
 // Working with queries: what runs, what went wrong, several at once, and what is kept.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { audit, demo, end, ended, run, serve, shot, statusOf, stop, visit, write } from "./setup.mjs";
+import { audit, demo, end, ended, limit, run, serve, shot, statusOf, stop, visit, write } from "./setup.mjs";
 
 const SKY = "http://example.org/sky/vocabulary#";
 const numbers = (n) => Array.from({ length: n }, (_, i) => i).join(" ");
@@ -100,11 +100,11 @@ test("what is typed takes a long selection's place at once, and a bracket goes a
 test("each state has its own words: time, memory, a server that is gone and comes back", async () => {
   const own = await serve({ files: demo, options: ["--writable", "--query-memory", "48M"] });
   const { page, faults, close } = await visit(own);
-  await page.getByLabel("Time limit in seconds").fill("1");
+  await limit(page, "1");
   await run(page, LONG);
   await page.locator(".trouble", { hasText: "Time limit reached" }).waitFor();
   await shot(page, "time-limit");
-  await page.getByLabel("Time limit in seconds").fill("");
+  await limit(page, "");
   await run(page, "SELECT (GROUP_CONCAT(CONCAT(STR(?a), STR(?b), STR(?c), STR(?d), STR(?e), STR(?f))) AS ?all) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }");
   await page.locator(".trouble", { hasText: "Out of memory" }).waitFor();
   assert.deepEqual(await audit(page), []);
@@ -214,8 +214,8 @@ test("keys of the editor: format, comment, and the way out", async () => {
   assert.match(await text(page), /^select/);
   assert.ok(await page.getByText("Esc, then Tab leaves the editor").isVisible());
   await page.keyboard.press("Escape");
-  await page.keyboard.press("Tab");
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Run");
+  await page.keyboard.press("Shift+Tab");
+  assert.ok(await page.evaluate(() => document.activeElement.closest(".tools") !== null), "back to the buttons, which stand before the editor");
   assert.deepEqual(faults, []);
   await close();
 });
@@ -241,8 +241,8 @@ test("a column has a width, statistics and Markdown; line ends are seen", async 
   assert.deepEqual(await audit(page), []);
   await shot(page, "statistics");
   await page.keyboard.press("Escape");
-  await page.getByText("Copy as").click();
-  await page.getByRole("button", { name: /^Markdown/ }).click();
+  await page.getByText("Download").click();
+  await page.getByRole("button", { name: /Markdown/ }).click();
   await page.getByText("Copied.").waitFor();
   const lines = (await page.evaluate(() => navigator.clipboard.readText())).split("\n");
   assert.equal(lines[0], "| x | p | n |");
@@ -256,8 +256,8 @@ test("a link keeps the view", async () => {
   const { page, faults, close } = await visit(address, { permissions: ["clipboard-read", "clipboard-write"] });
   await run(page, `PREFIX sky: <${SKY}>\nSELECT ?planet ?radius { ?planet a sky:Planet ; sky:radiusKm ?radius }`);
   await page.getByRole("tab", { name: "Chart" }).click();
-  await page.getByText("Copy as").click();
-  await page.getByRole("button", { name: "Link" }).click();
+  await page.getByText("More", { exact: true }).click();
+  await page.getByRole("button", { name: "Copy link" }).click();
   await page.getByText("Copied.").waitFor();
   const link = await page.evaluate(() => navigator.clipboard.readText());
   assert.match(link, /&view=chart$/);

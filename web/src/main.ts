@@ -11,6 +11,7 @@ import { data, stale } from "./state.ts";
 import { entitle, ofStore } from "./title.ts";
 import { BlankView } from "./views/blank-node.ts";
 import { DataView } from "./views/data.ts";
+import { keysByKey } from "./views/keys.ts";
 import { dropAnywhere } from "./views/load.ts";
 import { QueryView } from "./views/query.ts";
 import { ResourceView } from "./views/resource.ts";
@@ -102,6 +103,7 @@ byId("search-place").replaceChildren(new SearchBox().element);
 addEventListener("hashchange", route);
 addEventListener("popstate", route);
 dropAnywhere();
+keysByKey();
 listen("graphs", () => {
   choices();
   shown?.refresh?.();

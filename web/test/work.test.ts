@@ -10,7 +10,7 @@ import { choose } from "../src/labels.ts";
 import { cleared } from "../src/losses.ts";
 import { guess, refusal } from "../src/net/upload.ts";
 import { type Line, tree } from "../src/views/class-tree.ts";
-import { lines, off, type Step } from "../src/views/estimate.ts";
+import { lines, off, renamer, slowest, type Step, treeOf } from "../src/views/estimate.ts";
 import { markdown } from "../src/views/markdown.ts";
 import { wordsFor } from "../src/views/trouble.ts";
 
@@ -158,4 +158,33 @@ test("a chart draws the greatest values, or the least and the greatest of each s
   assert.deepEqual([...greatest(Float64Array.of(1, 5, NaN, 9, 5, 2), 3)], [1, 3, 4]);
   assert.deepEqual([...greatest(Float64Array.of(NaN, 1), 5)], [0, 1]);
   assert.deepEqual([...extremes(Float64Array.of(1, 9, 2, 3, 3, 4, NaN, NaN), 4)], [0, 1, 4, 5]);
+});
+
+test("a plan's slowest line is told by its own time, and its steps stand one after the other", () => {
+  const step = (name: string, ms: number, inputs: Step[] = []): Step => ({ name, rows_in: 1, rows_out: 1, ms, bytes: null, bytes_held: null, place: "cpu", inputs });
+  const text = [
+    "SELECT, native, light: about 1 µs on one core", "  each row (OPTIONAL)  (~2 rows, ~1 µs)", "    go on  (~2 rows, ~1 µs)", "       1. restrict: ?a", "       2. expand: ?a <…advisor> ?b",
+    "      values ?x: 1 rows  (~1 rows, ~1 ns)", "    explore  (~2 rows, ~1 ns)",
+  ];
+  const tree = step("apply", 3, [step("explore on", 10, [step("step 1", 6, [step("step 0", 3)]), step("values", 0)]), step("explore", 2)]);
+  const all = lines(text, tree);
+  assert.deepEqual(all.map(({ own }) => own), [3, 1, 3, 6, 0, 2]);
+  const slow = slowest(all);
+  assert.equal(slow?.line.number, 2);
+  assert.equal(Math.round((slow?.part ?? 0) * 100), 40);
+  const root = treeOf(all);
+  assert.deepEqual(root?.inputs.map(({ line }) => line.name), ["go on", "explore"]);
+  const chain = [];
+  for (let node = root?.inputs[0]; node; node = node.inputs[0]) chain.push(node.line.number ?? node.line.name);
+  assert.deepEqual(chain, ["go on", 2, 1, "values ?x: 1 rows"]);
+  assert.equal(treeOf([]), undefined);
+  assert.equal(slowest([]), undefined);
+});
+
+test("a plan's IRIs get prefixes where it is clear which IRI is meant", () => {
+  const shown = (iri: string) => iri.replace(/^http:\/\/(?:e|f)\//, "e:");
+  const rename = renamer([["http://e/advisor", "http://e/two", "http://f/two"], ["http://e/name", "http://x/advisor", "http://nowhere/other"]], shown);
+  assert.equal(rename("expand: ?s <…advisor> ?a"), "expand: ?s e:advisor ?a");
+  assert.equal(rename("<…name> <…two> <…other> <…unknown>"), "e:name <…two> <…other> <…unknown>");
+  assert.equal(rename("<http://e/advisor> and ?a < ?b"), "e:advisor and ?a < ?b");
 });

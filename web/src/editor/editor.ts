@@ -44,7 +44,7 @@ const colours = HighlightStyle.define([
 ]);
 
 const theme = EditorView.theme({
-  "&": { color: "var(--ink)", backgroundColor: "var(--field)", fontSize: "14px", height: "100%" },
+  "&": { color: "var(--ink)", backgroundColor: "var(--field)", fontSize: "14px", maxHeight: "inherit", minHeight: "inherit" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "var(--ink)", padding: "6px 0" },
@@ -158,6 +158,14 @@ export class Editor {
 
   focus(): void {
     this.view.focus();
+  }
+
+  /** Scrolls to where the query itself begins, behind its declarations: an editor that is low shows that. */
+  showBeginning(): void {
+    const { doc } = this.view.state;
+    let first = 1;
+    while (first < Math.min(doc.lines, 1000) && /^\s*(?:$|#|(?:prefix|base)\b)/i.test(doc.line(first).text.slice(0, 200))) first++;
+    this.view.dispatch({ effects: EditorView.scrollIntoView(doc.line(first).from, { y: "start", yMargin: 0 }) });
   }
 
   /** Gets the focus from the page: until someone writes or points here, the page's own keys hold. */

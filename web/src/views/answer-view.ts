@@ -34,9 +34,10 @@ export class AnswerView {
   readonly element = h("div", { class: "answer" });
   readonly table: Table;
   tab: Tab;
-  private tabs = h("div", { class: "tabs", attrs: { role: "tablist", "aria-label": "Answer" } });
+  /** Shown in the line above the answer, with the filter of its rows. */
+  readonly tabs = h("div", { class: "tabs", attrs: { role: "tablist", "aria-label": "Answer" } });
   private panel = h("div", { id: "answer", attrs: { role: "tabpanel" } });
-  private filter = h("input", { attrs: { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" } });
+  readonly filter = h("input", { attrs: { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" } });
   private graph: Graph | undefined;
   /** Columns with coordinates; unknown until rows came. */
   private where: Where | undefined;
@@ -49,7 +50,7 @@ export class AnswerView {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.filtered(), PAUSE);
     });
-    this.element.append(this.tabs, this.panel);
+    this.element.append(this.panel);
     this.show();
   }
 
@@ -84,6 +85,7 @@ export class AnswerView {
   private show(): void {
     if (!this.offered.includes(this.tab)) this.tab = "table";
     this.drawTabs();
+    this.filter.hidden = this.tab !== "table";
     this.panel.setAttribute("aria-labelledby", `tab-${this.tab}`);
     this.panel.replaceChildren();
     this.fill(this.panel);
@@ -115,7 +117,7 @@ export class AnswerView {
   private fill(panel: HTMLElement): void {
     const { answer } = this;
     if (this.tab === "table") {
-      panel.append(h("p", { class: "tools" }, this.filter), this.table.element);
+      panel.append(this.table.element);
       this.table.update();
     } else if (this.tab === "chart") {
       const chart = new Chart(answer);

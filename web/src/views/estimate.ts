@@ -21,6 +21,8 @@ export interface Line {
   notes: string[];
   expected?: number;
   measured?: Step;
+  /** Milliseconds without those of the steps that have lines of their own. */
+  own?: number;
   /** True where a LIMIT above ended it before it was through. */
   cut?: boolean;
 }
@@ -99,9 +101,10 @@ function operators(step: Step): Step[] {
   return [step, ...below(step).flatMap(operators)];
 }
 
-/** True for an operator that counts no rows by itself: it has none, and what it takes its rows from has. */
-function countsNone(step: Step): boolean {
-  return !step.rows_in && !step.rows_out && step.inputs.some((input) => (input.rows_out ?? 0) > 0 || countsNone(input));
+/** True for an operator that counts no rows by itself: it has none, and what it takes its rows from has, or what takes its rows. */
+function countsNone(step: Step, above?: Step): boolean {
+  if (step.rows_in || step.rows_out) return false;
+  return step.inputs.some((input) => (input.rows_out ?? 0) > 0 || countsNone(input)) || (above !== undefined && (above.rows_in ?? 0) > 0 && below(above).length === 1);
 }
 
 /** The end of all plans, which the text does not have. */
@@ -127,24 +130,26 @@ export function lines(text: string[], tree: Step | null | undefined): Line[] {
   const own = operators(tree).filter((step) => step.name !== RESULT);
   const inOrder = own.length === words.filter((w) => w.number === undefined).length;
   let at = 0;
-  const walk = (step: Step, depth: number, cut: boolean) => {
+  const walk = (step: Step, depth: number, cut: boolean, above?: Step) => {
     const kind = step.name.toLowerCase();
     const found = step.name === RESULT ? -1 : words.findIndex((w, i) => i >= at && w.number === undefined && (inOrder || w.name.toLowerCase().includes(kind)));
     const operator = found < 0 ? undefined : words[found];
     if (found >= 0) at = found + 1;
     const ends = cut ? !WHOLE.test(step.name) : step.name === "slice";
-    all.push({ depth, ...(operator ? shown(operator) : { name: step.name, notes: [] }), measured: countsNone(step) ? { ...step, rows_in: null, rows_out: null } : step, cut });
     const steps = chain(step);
+    // The time of an operator has that of its steps in it.
+    const own = step.ms === null ? {} : { own: Math.max(0, step.ms - [...steps.values()].reduce((sum, { ms }) => sum + (ms ?? 0), 0)) };
+    all.push({ depth, ...(operator ? shown(operator) : { name: step.name, notes: [] }), measured: countsNone(step, above) ? { ...step, rows_in: null, rows_out: null } : step, ...own, cut });
     const listed = new Set<number>();
     while (operator && words[at]?.number !== undefined) {
       const one = words[at] as Said;
       at++;
       const measured = steps.get(one.number ?? 0);
       listed.add(one.number ?? 0);
-      all.push({ depth: depth + 1, ...shown(one), ...(measured ? { measured } : {}), cut: ends });
+      all.push({ depth: depth + 1, ...shown(one), ...(measured ? { measured, own: measured.ms ?? 0 } : {}), cut: ends });
     }
-    for (const [number, measured] of [...steps].sort(([a], [b]) => a - b)) if (!listed.has(number)) all.push({ depth: depth + 1, number, name: "step", notes: [], measured, cut: ends });
-    for (const input of below(step)) walk(input, depth + 1, ends);
+    for (const [number, measured] of [...steps].sort(([a], [b]) => a - b)) if (!listed.has(number)) all.push({ depth: depth + 1, number, name: "step", notes: [], measured, own: measured.ms ?? 0, cut: ends });
+    for (const input of below(step)) walk(input, depth + 1, ends, step);
   };
   walk(tree, 0, false);
   return all;
@@ -160,4 +165,62 @@ export function off({ expected, measured, cut }: Line): number | undefined {
   if (expected === undefined || rows === null || rows === undefined || (cut && rows < expected)) return undefined;
   // Differences of a few rows cost nothing.
   return Math.max(expected, rows) < 100 ? undefined : Math.max(1, rows) / Math.max(1, expected);
+}
+
+/** The line that took most time by itself, and its part of the time of all. */
+export function slowest(all: Line[]): { line: Line; part: number } | undefined {
+  const sum = all.reduce((n, { own }) => n + (own ?? 0), 0);
+  const line = all.reduce<Line | undefined>((most, one) => ((one.own ?? 0) > (most?.own ?? 0) ? one : most), undefined);
+  return line && sum > 0 ? { line, part: (line.own ?? 0) / sum } : undefined;
+}
+
+/** A line and those that it takes its rows from. */
+export interface PlanNode {
+  line: Line;
+  inputs: PlanNode[];
+}
+
+/** The lines as a tree. The steps of an exploration stand one after the other: each takes the rows of the one before. */
+export function treeOf(all: Line[]): PlanNode | undefined {
+  let at = 0;
+  const read = (): PlanNode | undefined => {
+    const line = all[at];
+    if (!line) return undefined;
+    at++;
+    const steps: PlanNode[] = [];
+    const inputs: PlanNode[] = [];
+    while ((all[at]?.depth ?? -1) > line.depth) {
+      const one = read();
+      if (one) (one.line.number === undefined ? inputs : steps).push(one);
+    }
+    let below = inputs;
+    for (const step of steps) below = [{ line: step.line, inputs: below }];
+    return { line, inputs: below };
+  };
+  return read();
+}
+
+/** Puts prefixed names in the place of IRIs, of which the plan has only the last part: of those that the query names, or else the data has. */
+export function renamer(known: Iterable<string>[], shown: (iri: string) => string): (text: string) => string {
+  const last = /[^/#]*[/#]*$/;
+  const found = known.map((iris) => {
+    const names = new Map<string, string | undefined>();
+    for (const iri of new Set(iris)) {
+      const local = last.exec(iri)?.[0] ?? "";
+      // Of two with the same end it is not known which one is meant.
+      names.set(local, names.has(local) ? undefined : iri);
+    }
+    return names;
+  });
+  return (text) => text.replace(/<(…?)([^<>\s]+)>/g, (whole, cut: string, rest: string) => {
+    if (cut === "") return short(rest, shown, whole);
+    const names = found.find((one) => one.has(rest));
+    const iri = names?.get(rest);
+    return iri === undefined ? whole : short(iri, shown, whole);
+  });
+}
+
+function short(iri: string, shown: (iri: string) => string, whole: string): string {
+  const name = shown(iri);
+  return name === iri ? whole : name;
 }

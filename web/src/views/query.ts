@@ -34,6 +34,8 @@ export class QueryView implements View {
   private tabs: Tab[] = [];
   private current = 0;
   private bar = h("div", { class: "sheet-tabs", attrs: { role: "tablist", "aria-label": "Queries" } });
+  /** The tabs, and next to them the buttons of the query that is shown. */
+  private line = h("div", { class: "sheet-line" }, this.bar);
   private place = h("div", { class: "sheet-place", id: "sheet", attrs: { role: "tabpanel" } });
   /** Says what did not come back, and what will not. */
   private gone = h("p", { class: "soft", attrs: { role: "status", hidden: true } });
@@ -56,7 +58,7 @@ export class QueryView implements View {
       this.gone.hidden = false;
       this.gone.replaceChildren(`${these(before.lost)} too long for this browser to keep, and did not come back. `, button("Dismiss", () => (this.gone.hidden = true)));
     }
-    this.element.append(h("h1", { class: "unseen" }, "Query"), h("div", { class: "sheet-line" }, this.bar), this.gone, this.long, this.place);
+    this.element.append(h("h1", { class: "unseen" }, "Query"), this.line, this.gone, this.long, this.place);
     this.open(this.current);
   }
 
@@ -125,7 +127,9 @@ export class QueryView implements View {
       tab.sheet = new Sheet({ text: tab.text, changed: (sheet) => this.changed(sheet), example: ({ text: chosen, tab: view }) => this.take(chosen, view) });
     }
     this.place.replaceChildren(tab.sheet.element);
-    tab.sheet.tools.append(this.recent.element, this.kept.element);
+    tab.sheet.documents.append(this.recent.element, this.kept.element);
+    this.line.querySelector(".tools")?.remove();
+    this.line.append(tab.sheet.tools);
     tab.sheet.shown();
     this.draw();
     this.keepAll();
@@ -179,7 +183,7 @@ export class QueryView implements View {
   private later(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
-      if (this.bar.parentElement?.querySelector("button:active")) this.later();
+      if (this.line.querySelector("button:active")) this.later();
       else {
         this.draw();
         this.keepAll();
@@ -214,7 +218,8 @@ export class QueryView implements View {
     if (this.tabs.length > 1) extra.append(button("✕", () => this.choose(() => this.close(this.current)), { title: "Close this query", attrs: { "aria-label": "Close this query" } }));
     extra.append(button("+", () => { this.choose(() => this.add()); this.tab.sheet?.editor.focus(); }, { title: "New query", attrs: { "aria-label": "New query" } }));
     if (this.closed) extra.append(button("Reopen closed tab", () => { this.choose(() => this.reopen()); this.tab.sheet?.editor.focus(); }, { title: `${this.nameOf(this.closed.tab, this.closed.at)} (Ctrl-Z on a tab)` }));
-    this.bar.parentElement?.querySelector(".sheet-more")?.remove();
+    this.line.querySelector(".sheet-more")?.remove();
+    this.line.classList.toggle("single", this.tabs.length === 1);
     this.bar.after(extra);
     this.place.setAttribute("aria-labelledby", `sheet-tab-${this.current}`);
     if (focused) current?.focus();

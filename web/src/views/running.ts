@@ -11,7 +11,7 @@ const SHORT = 500;
 
 /** Follows one run: the words for the status, and the plan. */
 export class Running {
-  readonly plan = new PlanView();
+  readonly plan: PlanView;
   /** What is shown in the answer's place until there is an answer. */
   readonly element = h("div", { class: "running" });
   private note = h("p", { class: "soft" });
@@ -24,6 +24,7 @@ export class Running {
 
   /** `say` takes the state in words several times a second. */
   constructor(private request: { text: string; tag: string }, private say: (text: string) => void, private rows: () => number) {
+    this.plan = new PlanView(request.text);
     this.ticker = setInterval(() => this.tick(), 100);
     setTimeout(() => void this.look(), SHORT);
   }

@@ -1,6 +1,7 @@
 // One query: its editor and its answer.
 
 import { Answer } from "../answer/answer.ts";
+import { isSideBySide, mayBeSideBySide, turn } from "../placement.ts";
 import { button, failure, h, save } from "../dom.ts";
 import { Editor } from "../editor/editor.ts";
 import { formatted } from "../editor/format.ts";
@@ -14,7 +15,7 @@ import { GRAPH_FORMATS, TABLE_FORMATS, type Format } from "../net/formats.ts";
 import { dressed, json, offerToken, type Problem, problemOf, query, send, token, wantsToken } from "../net/http.ts";
 import { curl, python } from "../net/snippets.ts";
 import { type Report, problemIn } from "../net/upload.ts";
-import { menu } from "../pieces.ts";
+import { type Item, menu } from "../pieces.ts";
 import { formOf, type Form } from "../query-form.ts";
 import { declared } from "../rdf/prefixes.ts";
 import { copyText, dialog, prefixes, queryHash } from "../show.ts";
@@ -43,8 +44,10 @@ export class Sheet {
   readonly editor: Editor;
   /** What the address named last, or what ran. */
   asked: string | undefined;
-  /** Buttons and menus below the editor. */
+  /** Buttons and menus, shown in the line of the query tabs. */
   readonly tools: HTMLElement;
+  /** Menus of queries that are kept; filled by the view. */
+  readonly documents = h("span", { class: "documents" });
   private answer: Answer | undefined;
   /** The answer whose end has been dealt with. */
   private ended: Answer | undefined;
@@ -59,6 +62,9 @@ export class Sheet {
   private cancelButton = button("Cancel", () => this.cancel(), { title: "Also ends the query on the server" });
   private planButton = button("Plan", () => void this.showPlan(), { title: "Says how the query is answered, and what each step takes" });
   private status = h("p", { class: "status", attrs: { role: "status" } });
+  /** Tabs, state, filter and download of the answer, in one line. */
+  private tabs = h("div", { class: "tabs-place" });
+  private filter = h("div", { class: "filter-place" });
   private problems = h("div", { class: "problems" });
   /** The text that `problems` is about. */
   private wrong: string | undefined;
@@ -77,25 +83,40 @@ export class Sheet {
       check: faultsOf,
       changed: () => {
         options.changed(this);
+        this.element.classList.add("writing");
         // What was wrong with another text is not wrong with this one.
         if (this.wrong !== undefined && this.wrong !== this.editor.text) this.clearProblems();
       },
     });
-    const copy = menu("Copy as", () => copy.fill([
-      ["Link", () => this.copy(this.link)],
-      ["curl", () => this.copy(curl(this.endpoint, this.editor.text, this.copied))],
-      ["Python", () => this.copy(python(this.endpoint, this.editor.text, this.copied))],
-      ...(this.answer && this.view ? [["Markdown", () => void this.asMarkdown(), "the rows shown, 1,000 at most"] as [string, () => void, string]] : []),
-    ]));
-    const format = button("Format", () => this.editor.format(), { title: "Ctrl-Shift-F" });
     this.cancelButton.hidden = true;
-    this.tools = h("div", { class: "tools" }, this.runButton, this.cancelButton, this.planButton, h("label", { class: "limit-label" }, "Time limit ", this.limit), format, copy.element, this.download.element);
+    this.tools = h("div", { class: "tools" }, this.runButton, this.cancelButton, this.planButton, this.documents, this.more());
+    this.download.element.classList.add("end");
     this.element.append(
-      this.editor.element, h("p", { class: "editor-hint", attrs: { "aria-hidden": true } }, "Tab indents. Esc, then Tab leaves the editor."), this.tools, this.status,
-      this.problems, this.place, this.why,
+      h("div", { class: "write" }, h("div", { class: "editor-place" }, this.editor.element, h("p", { class: "editor-hint", attrs: { "aria-hidden": true } }, "Esc, then Tab leaves the editor")), this.problems),
+      h("div", { class: "results" }, h("div", { class: "answer-bar" }, this.tabs, this.status, this.filter, this.download.element), this.place, this.why),
     );
+    // Who goes on writing gets the room that the answer took.
+    this.editor.element.addEventListener("pointerdown", () => this.element.classList.add("writing"));
     this.download.element.hidden = true;
     this.beginScreen();
+  }
+
+  /** What is rarely needed. */
+  private more(): HTMLElement {
+    const all = menu("More", () => all.fill([
+      h("label", { class: "menu-field" }, "Time limit ", this.limit),
+      ["Format", () => this.editor.format(), "Ctrl-Shift-F"],
+      ["Copy link", () => this.copy(this.link)],
+      ["Copy as curl", () => this.copy(curl(this.endpoint, this.editor.text, this.copied))],
+      ["Copy as Python", () => this.copy(python(this.endpoint, this.editor.text, this.copied))],
+      ...(mayBeSideBySide() ? [[isSideBySide() ? "Editor above the answer" : "Editor next to the answer", turn] as [string, () => void]] : []),
+    ]));
+    all.element.classList.add("end");
+    const name = all.element.querySelector("summary");
+    this.limit.addEventListener("input", () => name && (name.textContent = this.seconds === undefined ? "More" : `More · ${this.seconds} s`));
+    // The limit is there before the menu was opened.
+    all.fill([h("label", { class: "menu-field" }, "Time limit ", this.limit)]);
+    return all.element;
   }
 
   /** Nothing was asked yet: the store at a glance. */
@@ -201,8 +222,12 @@ export class Sheet {
     this.form = formOf(text);
     this.clearProblems();
     this.place.replaceChildren();
+    this.tabs.replaceChildren();
+    this.filter.replaceChildren();
     this.why.replaceChildren();
-    this.element.classList.remove("nothing");
+    this.element.classList.remove("nothing", "writing");
+    this.element.classList.add("answered");
+    this.editor.showBeginning();
     this.editor.underline(undefined);
     this.download.element.hidden = true;
     this.asked = text;
@@ -309,6 +334,8 @@ export class Sheet {
       chosen: (tab) => (this.tab = tab),
       say: () => this.say(told(answer, this.isGraph)),
     });
+    this.tabs.replaceChildren(this.view.tabs);
+    this.filter.replaceChildren(this.view.filter);
     this.place.replaceChildren(this.view.element);
   }
 
@@ -316,7 +343,7 @@ export class Sheet {
   private planOf(answer: Answer): HTMLElement {
     if (answer.running && this.running) return this.running.plan.element;
     if (!this.plan) {
-      const plan = new PlanView();
+      const plan = new PlanView(answer.query);
       this.plan = plan;
       void this.measure(answer.query, plan, () => answer === this.answer);
     }
@@ -351,6 +378,7 @@ export class Sheet {
       });
     }
     this.editor.underline(problem);
+    this.element.classList.add("writing");
     this.wrong = this.editor.text;
     const faults = problem.faults ?? [];
     if (faults.some((f) => f.kind === "update-not-query")) {
@@ -439,7 +467,7 @@ export class Sheet {
     }
     await data();
     this.begin(text);
-    const plan = new PlanView();
+    const plan = new PlanView(text);
     this.busy(true);
     if (await this.measure(text, plan, () => true, () => this.place.replaceChildren(plan.element))) this.plan = plan;
   }
@@ -486,7 +514,10 @@ export class Sheet {
     if (answer.truth === undefined && answer.columns.length === 0) return;
     this.download.element.hidden = false;
     const formats = this.isGraph ? GRAPH_FORMATS : TABLE_FORMATS;
-    this.download.fill(formats.map((format) => [format.label, () => void this.fetchAs(answer.query, format)]));
+    this.download.fill([
+      ...formats.map((format): Item => [format.label, () => void this.fetchAs(answer.query, format)]),
+      ["Copy as Markdown", () => void this.asMarkdown(), "the rows shown, 1,000 at most"],
+    ]);
   }
 
   /** Asks again, in a format, for all rows. */

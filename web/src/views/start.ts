@@ -13,13 +13,6 @@ import { HOW_TO_WRITE, type Loader, loader } from "./load.ts";
 
 /** Classes that are listed. */
 const CLASSES = 10;
-const DOCS = "https://github.com/jindou-db/jindou/tree/main/docs";
-
-const KEYS: [string, string][] = [
-  ["Ctrl-Enter", "runs the query"], ["Ctrl-Space", "offers what may follow"], ["Ctrl-Shift-F", "formats the query"], ["Ctrl-/", "makes lines comments, and back"],
-  ["F8", "goes to the next mistake"], ["Esc, Tab", "leaves the editor"], ["/", "searches for a resource"],
-];
-
 export class Start {
   readonly element = h("div", { class: "start" });
   private loader: Loader | undefined;
@@ -34,13 +27,13 @@ export class Start {
     if (round !== this.round) return;
     if (!about || !found) {
       this.empty(false);
-      this.element.replaceChildren(keys());
+      this.element.replaceChildren();
       return;
     }
     const isEmpty = about.triples === 0;
     this.empty(isEmpty);
     if (isEmpty) {
-      this.element.replaceChildren(h("header", { class: "store" }, name(about)), about.writable ? this.begin() : closed(), h("div", { class: "panels" }, keys()));
+      this.element.replaceChildren(h("header", { class: "store" }, name(about)), about.writable ? this.begin() : closed());
       return;
     }
     const offered = h("ul", { class: "examples", attrs: { "aria-busy": true } });
@@ -50,7 +43,6 @@ export class Start {
         "div", { class: "panels" },
         h("section", { class: "panel" }, h("h3", {}, "Examples from this data"), offered),
         found.classes.length > 0 ? classes(found) : null,
-        keys(),
       ),
     );
     const made = await examples(found);
@@ -100,12 +92,4 @@ function classes(found: Counts): HTMLElement {
   ));
   const more = found.classCount > listed.length ? h("p", {}, h("a", { attrs: { href: "#/data" } }, `All ${count(found.classCount)} classes, predicates and graphs`)) : h("p", {}, h("a", { attrs: { href: "#/data" } }, "All of the data at a glance"));
   return h("section", { class: "panel" }, h("h3", {}, "Largest classes"), h("table", {}, h("tbody", {}, ...rows)), more);
-}
-
-function keys(): HTMLElement {
-  return h(
-    "section", { class: "panel" }, h("h3", {}, "Keys and help"),
-    h("dl", { class: "keys" }, ...KEYS.map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)))),
-    h("p", {}, h("a", { attrs: { href: DOCS, rel: "noreferrer noopener", target: "_blank" } }, "Documentation ↗")),
-  );
 }
