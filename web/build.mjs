@@ -44,6 +44,20 @@ const functions = {
   },
 };
 
+/** The demo's data, for a store that has none. */
+const demo = {
+  name: "demo",
+  setup(b) {
+    b.onResolve({ filter: /^jindou:demo$/ }, () => ({ path: "demo", namespace: "jindou-demo" }));
+    b.onLoad({ filter: /.*/, namespace: "jindou-demo" }, async () => {
+      const folder = join(here, "../demo/data");
+      const names = (await readdir(folder)).sort();
+      const files = await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), "utf8")]));
+      return { contents: `export const DEMO = ${JSON.stringify(files)};`, loader: "js" };
+    });
+  },
+};
+
 const common = {
   absWorkingDir: here,
   bundle: true,
@@ -55,7 +69,7 @@ const common = {
   legalComments: "none",
   metafile: true,
   logLevel: "warning",
-  plugins: [prefixes, functions],
+  plugins: [prefixes, functions, demo],
 };
 
 /** The licences of what is in a bundle: each text once, after the names of its packages. */

@@ -8,6 +8,11 @@ declare module "jindou:functions" {
   export const FUNCTIONS: string[];
 }
 
+/** The demo's files (demo/data): pairs of a name and a text (see build.mjs). */
+declare module "jindou:demo" {
+  export const DEMO: [string, string][];
+}
+
 /** Only what is read of it: a topology of delta-coded arcs. */
 declare module "world-atlas/land-110m.json" {
   const topology: { transform: { scale: number[]; translate: number[] }; arcs: number[][][] };

@@ -39,6 +39,11 @@ function mediaOfFile(file: File): string | undefined {
   return RDF.includes(file.type) ? file.type : mediaOf(file.name);
 }
 
+/** True for a file that names the graphs of its statements. */
+export function isDatasetFile(file: File): boolean {
+  return isDataset(mediaOfFile(file) ?? "");
+}
+
 /** The reason why a file cannot be loaded into the target, if there is one. */
 export function objection(file: File, { graph, replace }: Target): string | undefined {
   const media = mediaOfFile(file);

@@ -3,8 +3,9 @@
 import { button, failure, h } from "../dom.ts";
 import { tell } from "../events.ts";
 import { bytes, count, counted, milliseconds } from "../format.ts";
+import { dressed, send, token } from "../net/http.ts";
 import { select } from "../net/select.ts";
-import { guess, loadAddress, objection, problemIn, refusal, type Report, sendFiles, SKIP, type Skipped, type Target } from "../net/upload.ts";
+import { guess, isDatasetFile, loadAddress, objection, problemIn, refusal, type Report, sendFiles, SKIP, type Skipped, type Target } from "../net/upload.ts";
 import { iriText, visible } from "../rdf/term.ts";
 import { dialog } from "../show.ts";
 import { data, stale } from "../state.ts";
@@ -54,6 +55,12 @@ async function sizeOf(graph: string): Promise<number | undefined> {
   }
 }
 
+/** True if it is known that a graph has no triples. */
+async function isEmpty(graph: string): Promise<boolean> {
+  const pattern = graph === "" ? "?s ?p ?o" : `GRAPH ${iriText(graph)} { ?s ?p ?o }`;
+  return select(`SELECT ?s { ${pattern} } LIMIT 1`, { timeout: PATIENCE, graphs: "default" }).then((rows) => rows.length === 0, () => false);
+}
+
 /** Asks before a graph that is not empty is replaced. Resolves to true if it may be. */
 async function mayReplace(graph: string, by: string): Promise<boolean> {
   const size = await sizeOf(graph);
@@ -95,7 +102,10 @@ export class Loader {
   private go = button("Load", () => void this.choice(), { class: "primary" });
   private running: XMLHttpRequest | undefined;
   private stopped = false;
+  private ways: { button: HTMLButtonElement; part: HTMLElement }[];
   private formatChosen = false;
+  /** The last files added something. */
+  private loaded = false;
 
   /** `title` is a heading; `done` is called when something was loaded. */
   constructor(title: string, private done: () => void = () => {}) {
@@ -104,25 +114,47 @@ export class Loader {
       if (!this.formatChosen) this.format.value = guess(this.text.value);
     });
     this.format.addEventListener("change", () => (this.formatChosen = true));
-    const zone = h(
-      "div", { class: "drop-zone" },
-      h("p", { class: "drop-title" }, "Drop RDF files anywhere on this page, or choose them:"),
-      h("p", {}, this.files, " ", this.go, " ", this.stopButton),
+    const files = h(
+      "div", {}, h("p", {}, this.files, " ", this.go, " ", this.stopButton),
       h("p", { class: "soft" }, "Turtle, N-Triples, RDF/XML, JSON-LD, N-Quads or TriG, plain or compressed (gz, bz2, xz, zst). Each file is one transaction: it is loaded completely or not at all. Files that replace a graph are one transaction together."),
     );
-    const paste = h(
-      "details", { class: "way-in" }, h("summary", {}, "Paste a text"),
-      this.text, h("p", {}, h("label", {}, "Format ", this.format), " ", button("Load text", () => void this.pasted())),
-    );
+    const paste = h("div", {}, this.text, h("p", {}, h("label", {}, "Format ", this.format), " ", button("Load text", () => void this.pasted())));
     const url = h(
-      "details", { class: "way-in" }, h("summary", {}, "Give a URL"),
-      h("p", {}, this.address, " ", button("Load URL", () => void this.fetched())),
+      "div", {}, h("p", {}, this.address, " ", button("Load URL", () => void this.fetched())),
       h("p", { class: "soft" }, "The server fetches it by itself, from hosts that it was started with --load-allow HOST for."),
     );
+    this.ways = ([["Choose files", files], ["Paste a text", paste], ["Give a URL", url]] as const).map(([name, part], i) => ({ part, button: button(name, () => this.turnTo(i)) }));
+    this.turnTo(0);
     this.element = h(
-      "div", { class: "upload" }, h("h2", {}, title), zone, paste, url,
-      h("p", { class: "target" }, h("label", {}, "Into graph ", this.graph), " ", h("label", {}, this.replace, " replace the graph's contents"), " ", h("label", {}, this.lenient, ` ${SKIP}`)), this.log,
+      "div", { class: "upload" }, h("h2", {}, title),
+      h(
+        "div", { class: "drop-zone" },
+        h("p", { class: "drop-title" }, "Drop RDF files anywhere on this page, or"),
+        h("p", { class: "ways-in", attrs: { role: "group", "aria-label": "Where the data comes from" } }, ...this.ways.map((way) => way.button)),
+        ...this.ways.map((way) => way.part),
+        h("p", { class: "target" }, h("label", {}, "Into graph ", this.graph), " ", h("label", {}, this.replace, " replace the graph's contents"), " ", h("label", {}, this.lenient, ` ${SKIP}`)),
+      ), this.log,
     );
+  }
+
+  /** Shows one of the ways to load something. */
+  private turnTo(chosen: number): void {
+    for (const [i, { button, part }] of this.ways.entries()) {
+      part.hidden = i !== chosen;
+      button.setAttribute("aria-pressed", String(i === chosen));
+    }
+  }
+
+  /** Takes a text that was pasted where no field is. */
+  offer(text: string): void {
+    const isAddress = /^https?:\/\/\S+$/.test(text.trim());
+    this.turnTo(isAddress ? 2 : 1);
+    if (isAddress) this.address.value = text.trim();
+    else {
+      this.text.value = text;
+      if (!this.formatChosen) this.format.value = guess(text);
+    }
+    (isAddress ? this.address : this.text).focus();
   }
 
   private get target(): Target {
@@ -134,9 +166,12 @@ export class Loader {
     const { target } = this;
     this.go.disabled = true;
     this.stopped = false;
+    // What fills an empty graph can be undone.
+    const fills = !target.replace && (target.graph !== "" || !files.some(isDatasetFile)) && (await isEmpty(target.graph));
     await (target.replace ? this.replaceBy(files, target) : this.addEach(files, target));
     this.go.disabled = false;
     this.stopButton.hidden = true;
+    if (fills && this.loaded) await this.offerUndo(target.graph);
   }
 
   /** Replaces a graph by all files together: none is loaded if one of them is refused. */
@@ -181,6 +216,7 @@ export class Loader {
     this.stopButton.hidden = false;
     const total = h("p", { attrs: { role: "status" } });
     this.log.replaceChildren(total);
+    this.loaded = false;
     const refused: HTMLElement[] = [];
     const reduced: HTMLElement[] = [];
     let quads = 0;
@@ -203,9 +239,30 @@ export class Loader {
     }
     const said = `${count(taken)} of ${counted(files.length, "file")} loaded, ${counted(quads, "quad")} added${refused.length > 0 ? `; ${count(refused.length)} refused` : ""}.`;
     if (files.length > 1) total.textContent = said;
+    this.loaded = quads > 0;
     if (taken > 0) this.changed();
     // The first screen takes the place of an empty store's, and with it of what is said there.
     if (reduced.length > 0 || (refused.length > 0 && files.length > 1)) dialog("Loaded in part", h("p", {}, said), ...refused, ...reduced);
+  }
+
+  /** Offers to empty a graph again that was empty before; the server refuses if it has been changed since. */
+  private async offerUndo(graph: string): Promise<void> {
+    const path = graph === "" ? "store?default" : `store?graph=${encodeURIComponent(graph)}`;
+    const tag = await fetch(path, dressed({ method: "HEAD" }, token())).then((r) => r.headers.get("ETag"), () => null);
+    if (tag === null) return;
+    const name = graph === "" ? "the default graph" : visible(graph);
+    const line = h("p", { class: "undo" }, button("Undo", () => void undo()), ` empties ${name} again`);
+    const undo = async () => {
+      try {
+        await send(path, { method: "DELETE", headers: { "If-Match": tag } });
+        line.replaceChildren(`Undone: ${name} is empty again.`);
+        this.changed();
+      } catch (error) {
+        const problem = problemIn(error);
+        line.replaceChildren(failure(problem.status === 412 ? `${name} has been changed since, so nothing was undone.` : problem.detail));
+      }
+    };
+    this.log.append(line);
   }
 
   private changed(): void {
@@ -273,6 +330,13 @@ export function dropAnywhere(): void {
   });
   addEventListener("dragover", (event) => {
     if (hasFiles(event)) event.preventDefault();
+  });
+  addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    const there = visibleLoader(loaders);
+    if (text.trim() === "" || !there || (event.target as Element).closest?.("input, textarea, select, dialog, .editor")) return;
+    event.preventDefault();
+    there.offer(text);
   });
   addEventListener("drop", (event) => {
     if (!hasFiles(event)) return;

@@ -1,6 +1,7 @@
 // The first screen below the editor: the store at a glance, queries that its data answers, and how to go on. An empty store begins
 // with ways to load something.
 
+import { DEMO } from "jindou:demo";
 import { button, h } from "../dom.ts";
 import { type Example, examples, telling } from "../examples.ts";
 import { count, counted } from "../format.ts";
@@ -56,8 +57,12 @@ export class Start {
   }
 
   private begin(): HTMLElement {
-    this.loader ??= loader("This store is empty. Load something into it");
-    return this.loader.element;
+    const made = (this.loader ??= loader("This store is empty. Load something into it"));
+    const demo = button("Load the demo data", () => {
+      demo.disabled = true;
+      void made.take(DEMO.map(([name, text]) => new File([text], name))).finally(() => (demo.disabled = false));
+    }, { class: "primary" });
+    return h("div", {}, h("p", { class: "demo" }, demo, h("span", { class: "soft" }, " planets, moons, missions and people, in five small files")), made.element);
   }
 }
 
