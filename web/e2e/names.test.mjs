@@ -74,29 +74,6 @@ test("blank nodes of a resource are followed, there and on", async () => {
   await close();
 });
 
-test("a chart draws the largest values and whole captions", async () => {
-  const { page, faults, close } = await visit(address);
-  const name = "a caption that has many more letters than sixteen";
-  const rows = Array.from({ length: 1000 }, (_, i) => `("${i === 501 ? name : `n${i}`}" ${i === 501 ? 100_000 : i % 7})`).join(" ");
-  await run(page, `SELECT * { VALUES (?name ?value) { ${rows} } }`);
-  await page.getByRole("tab", { name: "Chart" }).click();
-  await page.locator(".plot rect.bar").first().waitFor();
-  assert.equal(await page.locator(".plot rect.bar").count(), 60);
-  await page.getByText("60 of 1,000 rows are drawn, those with the greatest values.").waitFor();
-  const caption = page.locator(".plot text", { hasText: name });
-  assert.equal(await caption.textContent(), name);
-  const [inner, outer] = await Promise.all([caption.boundingBox(), page.locator(".plot").boundingBox()]);
-  assert.ok(inner.x >= outer.x && inner.y + inner.height <= outer.y + outer.height + 1, JSON.stringify([inner, outer]));
-  await shot(page, "chart-largest");
-  // Points, too: of many thousands the single large one is among them.
-  await run(page, `SELECT ?i (IF(?i = 13333, 1000000, 1) AS ?v) { VALUES ?a { ${Array.from({ length: 200 }, (_, i) => i).join(" ")} } VALUES ?b { ${Array.from({ length: 100 }, (_, i) => i).join(" ")} } BIND(?a * 100 + ?b AS ?i) }`);
-  await page.getByRole("tab", { name: "Chart" }).click();
-  await page.locator(".plot .point").first().waitFor();
-  assert.equal(await page.locator(".plot .point title", { hasText: "1.0e+6" }).count(), 1);
-  assert.deepEqual(faults, []);
-  await close();
-});
-
 test("Recent has queries that failed and were cancelled, and says so", async () => {
   const { page, faults, close } = await visit(address);
   await run(page, "SELECT * { ?failed ?is wrong }");

@@ -287,8 +287,8 @@ test("ASK, a graph, a chart, a plan, downloads", async () => {
   await shot(page, "dense");
   await run(page, `PREFIX sky: <${SKY}>\nSELECT ?planet ?radius { ?planet a sky:Planet ; sky:radiusKm ?radius } ORDER BY ?radius`);
   await page.getByRole("tab", { name: "Chart" }).click();
-  await page.locator("svg.plot rect.bar").first().waitFor();
-  assert.equal(await page.locator("svg.plot rect.bar").count(), 8);
+  await page.locator(".plot-bars .plot-bar").first().waitFor();
+  assert.equal(await page.locator(".plot-bars .plot-bar").count(), 8);
   await shot(page, "chart");
   await page.getByText("Download").click();
   const [csv] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);

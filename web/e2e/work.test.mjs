@@ -262,7 +262,7 @@ test("a link keeps the view", async () => {
   const link = await page.evaluate(() => navigator.clipboard.readText());
   assert.match(link, /&view=chart$/);
   const again = await visit(address, { hash: link.slice(link.indexOf("#")) });
-  await again.page.locator("svg.plot rect.bar").first().waitFor();
+  await again.page.locator(".plot-bars .plot-bar").first().waitFor();
   assert.deepEqual([...faults, ...again.faults], []);
   await again.close();
   await close();

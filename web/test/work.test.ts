@@ -154,9 +154,9 @@ test("what an update clears", () => {
   ] as const) assert.deepEqual(cleared(text), all, text);
 });
 
-test("a chart draws the greatest values, or the least and the greatest of each stretch, in their order", () => {
-  assert.deepEqual([...greatest(Float64Array.of(1, 5, NaN, 9, 5, 2), 3)], [1, 3, 4]);
-  assert.deepEqual([...greatest(Float64Array.of(NaN, 1), 5)], [0, 1]);
+test("a chart draws the greatest values, the greatest first, or the least and the greatest of each stretch in their order", () => {
+  assert.deepEqual([...greatest(Float64Array.of(1, 5, NaN, 9, 5, 2), 3)], [3, 1, 4]);
+  assert.deepEqual([...greatest(Float64Array.of(NaN, 1), 5)], [1, 0]);
   assert.deepEqual([...extremes(Float64Array.of(1, 9, 2, 3, 3, 4, NaN, NaN), 4)], [0, 1, 4, 5]);
 });
 

@@ -2,7 +2,7 @@
 
 import { token } from "../net/http.ts";
 import type { Term } from "../rdf/term.ts";
-import type { Ask, Ending, Progress, Series, Statistics, Told } from "./protocol.ts";
+import type { Ask, Choice, Ending, Progress, Series, Statistics, Told } from "./protocol.ts";
 import type { Order } from "./rows.ts";
 
 /** Rows that are fetched at most, and characters. */
@@ -169,8 +169,8 @@ export class Answer {
     return this.request((id) => ({ type: "cell", id, view: this.view, row, column }));
   }
 
-  series(columns: number[], labels: number | null, most: number): Promise<Series> {
-    return this.request((id) => ({ type: "series", id, columns, labels, most }));
+  series(choice: Choice): Promise<Series> {
+    return this.request((id) => ({ type: "series", id, ...choice }));
   }
 
   /** The first rows in the order and choice that is shown. */

@@ -1,10 +1,10 @@
 // Which values of many a chart draws.
 
-/** Places of the greatest values, in order of places; what is no number comes last. */
+/** Places of the greatest values, the greatest first; what is no number comes last. */
 export function greatest(values: Float64Array, most: number): Uint32Array {
   const places = Uint32Array.from(values, (_, i) => i);
   const at = (i: number) => (Number.isNaN(values[i]) ? -Infinity : (values[i] ?? 0));
-  return places.sort((a, b) => (at(a) === at(b) ? a - b : at(b) - at(a))).slice(0, most).sort();
+  return places.sort((a, b) => (at(a) === at(b) ? a - b : at(b) - at(a))).slice(0, most);
 }
 
 /** Places of the least and the greatest value of each of as many stretches as there is room for, in order. */

@@ -11,8 +11,7 @@ export type Ask =
   | { type: "arrange"; view: number; order: Order | null; texts: string[] }
   | { type: "window"; view: number; from: number; to: number }
   | { type: "cell"; id: number; view: number; row: number; column: number }
-  /** With `labels`, the rows with the greatest values of the last column; without, rows from each stretch with its least and greatest. */
-  | { type: "series"; id: number; columns: number[]; labels: number | null; most: number }
+  | ({ type: "series"; id: number } & Choice)
   | { type: "triples"; id: number; most: number }
   | { type: "rows"; id: number; most: number }
   | { type: "statistics"; id: number; column: number };
@@ -44,10 +43,25 @@ export type Told =
   | { type: "window"; view: number; from: number; rows: (Term | null)[][] }
   | { type: "reply"; id: number; value: unknown };
 
+/** What a chart draws. */
+export interface Choice {
+  columns: number[];
+  /** The column with captions. */
+  labels: number | null;
+  /** Where there are more than `most` rows, the column whose values choose: the greatest, greatest first; or the least and the greatest of each stretch. */
+  by: number;
+  choose: "greatest" | "extremes";
+  most: number;
+}
+
 /** Numbers of columns, row by row, and what stands alongside them. */
 export interface Series {
   values: Float64Array[];
   labels: (Term | null)[];
+  /** Places of these rows among those that are shown. */
+  at: Uint32Array;
+  /** Sums of the columns' numbers in the rows that were left out. */
+  rest: number[];
   /** Rows that there are; more than values if some were left out. */
   rows: number;
 }

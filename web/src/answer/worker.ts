@@ -95,13 +95,18 @@ const shown = (): number => arranged?.length ?? rows.count;
 
 function series(ask: Extract<Ask, { type: "series" }>): Series {
   const all = shown();
-  const { labels } = ask;
+  const { labels, columns, most } = ask;
   const every = Uint32Array.from({ length: all }, (_, i) => rowAt(i));
-  const places = all <= ask.most ? undefined : (labels === null ? extremes : greatest)(rows.numbers(ask.columns.at(-1) ?? 0, every), ask.most);
-  const chosen = places?.map((i) => every[i] ?? 0) ?? every;
+  const choose = ask.choose === "greatest" ? greatest : extremes;
+  const at = all <= most ? Uint32Array.from(every, (_, i) => i) : choose(rows.numbers(ask.by, every), most);
+  const chosen = at.map((i) => every[i] ?? 0);
+  const drawn = new Set(at);
+  const left = all <= most || ask.choose !== "greatest" ? new Uint32Array() : every.filter((_, i) => !drawn.has(i));
   return {
-    values: ask.columns.map((column) => rows.numbers(column, chosen)),
-    labels: labels === null ? [] : Array.from(chosen, (row) => parseTerm(rows.cells(row)[labels] ?? "", 200)),
+    values: columns.map((column) => rows.numbers(column, chosen)),
+    labels: labels === null ? [] : Array.from(chosen, (row) => parseTerm(rows.cells(row)[labels] ?? "", 1000)),
+    at,
+    rest: columns.map((column) => rows.numbers(column, left).reduce((sum, n) => (Number.isFinite(n) ? sum + n : sum), 0)),
     rows: all,
   };
 }

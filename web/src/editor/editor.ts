@@ -46,8 +46,9 @@ const colours = HighlightStyle.define([
 const theme = EditorView.theme({
   "&": { color: "var(--ink)", backgroundColor: "var(--field)", fontSize: "14px", maxHeight: "inherit", minHeight: "inherit" },
   "&.cm-focused": { outline: "none" },
-  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
-  ".cm-content": { caretColor: "var(--ink)", padding: "6px 0" },
+  // The text reaches to the lower end, so that a click anywhere gets the focus.
+  ".cm-scroller": { flex: "1 1 auto", fontFamily: "var(--mono)", height: "auto", lineHeight: "1.5", minHeight: "0" },
+  ".cm-content": { alignSelf: "stretch", caretColor: "var(--ink)", padding: "6px 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": { backgroundColor: "var(--field)", color: "var(--soft)", border: "none" },
   ".cm-activeLine": { backgroundColor: "var(--line-active)" },
