@@ -58,6 +58,40 @@ const demo = {
   },
 };
 
+/** Grid cells of the package's coordinates that one of the bundle's has, in each direction: some 6 km. */
+const CELLS = [16, 32];
+
+/**
+ * Coastlines as one text, less than half as long when compressed: for each line the differences between its points, rounded to a grid,
+ * in digits of base 46, the last of which are below 46. A space ends a line. `src/answer/coast.ts` reads it.
+ */
+const coast = {
+  name: "coast",
+  setup(b) {
+    b.onLoad({ filter: /land-110m\.json$/ }, async ({ path }) => {
+      const { transform, arcs } = JSON.parse(await readFile(path, "utf8"));
+      const digits = (n) => {
+        let left = n < 0 ? -2 * n - 1 : 2 * n;
+        let text = "";
+        for (; left >= 46; left = Math.floor(left / 46)) text += String.fromCharCode(80 + (left % 46));
+        return text + String.fromCharCode(33 + left);
+      };
+      const lines = arcs.map((arc) => {
+        let [at, before] = [[0, 0], [0, 0]];
+        return arc.map((step) => {
+          at = at.map((n, i) => n + step[i]);
+          const now = at.map((n, i) => Math.round(n / CELLS[i]));
+          const text = now.map((n, i) => digits(n - before[i])).join("");
+          before = now;
+          return text;
+        }).join("");
+      });
+      const scale = transform.scale.map((n, i) => n * CELLS[i]);
+      return { contents: `export default ${JSON.stringify({ scale, translate: transform.translate, lines: lines.join(" ") })};`, loader: "js" };
+    });
+  },
+};
+
 const common = {
   absWorkingDir: here,
   bundle: true,
@@ -69,7 +103,7 @@ const common = {
   legalComments: "none",
   metafile: true,
   logLevel: "warning",
-  plugins: [prefixes, functions, demo],
+  plugins: [prefixes, functions, demo, coast],
 };
 
 /** The licences of what is in a bundle: each text once, after the names of its packages. */

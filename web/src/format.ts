@@ -27,3 +27,16 @@ export function milliseconds(ms: number): string {
   if (ms < 120_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
+
+/** A long time in its two largest units. */
+export function duration(seconds: number): string {
+  const units: [string, number][] = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
+  let left = Math.floor(seconds);
+  const parts = units.map(([name, size]): [string, number] => {
+    const n = Math.floor(left / size);
+    left -= n * size;
+    return [name, n];
+  });
+  const first = parts.findIndex(([, n]) => n > 0);
+  return first < 0 ? "0 s" : parts.slice(first, first + 2).filter(([, n]) => n > 0).map(([name, n]) => `${n} ${name}`).join(" ");
+}

@@ -13,8 +13,8 @@ declare module "jindou:demo" {
   export const DEMO: [string, string][];
 }
 
-/** Only what is read of it: a topology of delta-coded arcs. */
+/** Coastlines, as build.mjs writes them. */
 declare module "world-atlas/land-110m.json" {
-  const topology: { transform: { scale: number[]; translate: number[] }; arcs: number[][][] };
-  export default topology;
+  const coast: { scale: number[]; translate: number[]; lines: string };
+  export default coast;
 }

@@ -1,30 +1,22 @@
-// The server at a glance: what runs now, and how it does.
+// The server at a glance: what it is, what is wrong with it, its last five minutes, and what runs.
 
-import { button, failure, h } from "../dom.ts";
-import { bytes, count, counted, milliseconds } from "../format.ts";
-import { json, ProblemError, send } from "../net/http.ts";
-import { labelsIn, metrics } from "../net/metrics.ts";
+import { button, h } from "../dom.ts";
+import { bytes, count, counted, duration, milliseconds } from "../format.ts";
+import { dressed, json, ProblemError, send, token } from "../net/http.ts";
+import { labelsIn, metrics, samplesBy } from "../net/metrics.ts";
 import { visible } from "../rdf/term.ts";
-import { queryHash } from "../show.ts";
 import { data } from "../state.ts";
 import { type Job, jobs, jobsView } from "./jobs.ts";
+import { LiveQueries, type LiveQuery } from "./live-queries.ts";
+import { Past, type Sample, smallChart } from "./past.ts";
 import type { View } from "./view.ts";
+import { warnings } from "./warnings.ts";
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two requests, and how many of them go without asking whether the server is ready. */
 const PACE = 1000;
+const READY = 5;
 
-interface Live {
-  id: number;
-  query: string;
-  client: string;
-  state: string;
-  class: string | null;
-  seconds: number;
-  timeout: number;
-  rows: number;
-  bytes: number;
-  memory: number;
-}
+type Of = Sample["of"];
 
 interface Merge {
   edits: number;
@@ -36,25 +28,53 @@ interface Merge {
   last_failure: string | null;
 }
 
-function facts(all: [string, string][]): HTMLElement[] {
-  return all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
+function facts(all: [string, string][]): HTMLElement {
+  return h("dl", { class: "facts" }, ...all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** A group of figures: its charts above, its facts below. */
+class Group {
+  readonly element: HTMLElement;
+  private charts = h("div", { class: "small-charts" });
+  private facts = h("div");
+  readonly more = h("div");
+
+  constructor(title: string) {
+    this.element = h("section", { class: "panel", attrs: { "aria-label": title } }, h("h2", {}, title), this.charts, this.facts, this.more);
+  }
+
+  show(charts: HTMLElement[], all: [string, string][]): void {
+    this.charts.replaceChildren(...charts);
+    this.facts.replaceChildren(facts(all));
+  }
 }
 
 export class ServerView implements View {
   readonly title = "Server";
   readonly element = h("section", { class: "server" });
-  private running = h("div");
-  private merging = h("div");
-  private jobs = h("div");
-  private figures = h("dl", { class: "facts" });
-  private replica = h("div");
+  private about = h("p", { class: "server-line" });
+  private warned = h("div", { attrs: { role: "status" } });
   private said = h("p", { attrs: { role: "status" } });
+  private memory = new Group("Memory");
+  private traffic = new Group("Traffic");
+  private store = new Group("Store");
+  private replication = new Group("Shared log");
+  private shards = new Group("Shards");
+  private jobs = h("div");
+  private live = new LiveQueries((text) => (this.said.textContent = text), () => void this.look());
+  private past = new Past();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private shown = false;
-  private rows = new Map<number, HTMLElement>();
+  private looks = 0;
+  private notReady: string | undefined;
 
   constructor() {
-    this.element.append(h("h1", {}, "Server status"), h("h2", {}, "Running queries"), this.running, this.said, h("h2", {}, "Statistics"), this.figures, this.replica, this.merging, this.jobs);
+    const groups = [this.memory, this.traffic, this.store, this.replication, this.shards].map(({ element }) => element);
+    this.replication.element.hidden = this.shards.element.hidden = true;
+    this.element.append(
+      h("h1", {}, "Server"), this.about, this.warned, h("div", { class: "panels" }, ...groups), h("h2", {}, "Running queries"), this.live.element, this.said,
+      h("h2", {}, "Slow queries"), this.live.slow.element, this.jobs,
+    );
   }
 
   show(): void {
@@ -72,129 +92,130 @@ export class ServerView implements View {
     clearTimeout(this.timer);
     try {
       // A hidden page requests nothing.
-      if (!document.hidden) {
-        const [live, text, merge, about, work] = await Promise.all([
-          json<{ queries: Live[] }>("admin/queries"),
-          send("metrics").then((r) => r.text()),
-          json<Merge>("admin/merge").catch(() => undefined),
-          data(),
-          jobs(),
-        ]);
-        if (!this.shown) return;
-        this.list(live.queries);
-        const of = metrics(text);
-        this.figure(of);
-        this.among(labelsIn(text, "jindou_replica_info"), of);
-        this.merge(merge, about?.writable ?? false);
-        this.work(work);
-      }
+      if (!document.hidden) await this.ask();
     } catch (error) {
-      this.running.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));
-      this.rows.clear();
+      this.live.fail(error instanceof ProblemError ? error.problem.detail : String(error));
       // Who would not give a token is not asked every second.
       if (error instanceof ProblemError && error.problem.status !== 0) return;
     }
+    clearTimeout(this.timer);
     if (this.shown) this.timer = setTimeout(() => void this.look(), PACE);
   }
 
-  private list(all: Live[]): void {
-    if (all.length === 0) {
-      this.rows.clear();
-      this.running.replaceChildren(h("p", { class: "soft" }, "No query is running."));
-      return;
-    }
-    let body = this.running.querySelector("tbody");
-    if (!body) {
-      body = h("tbody");
-      const heads = ["Query", "State", "Time", "Rows", "Sent", "Memory", "Client"].map((t) => h("th", { attrs: { scope: "col" } }, t));
-      this.running.replaceChildren(h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "Running queries" } }, h("table", { class: "live" }, h("thead", {}, h("tr", {}, ...heads, h("td"))), body)));
-    }
-    for (const [id, row] of this.rows) {
-      if (!all.some((q) => q.id === id)) {
-        row.remove();
-        this.rows.delete(id);
-      }
-    }
-    for (const q of all) {
-      // The row stays, and with it the focus on its button.
-      let row = this.rows.get(q.id);
-      if (!row) {
-        // The server keeps the beginning of a long text.
-        const text = q.query.endsWith("…") ? h("span", { class: "code", title: q.query.slice(0, 2000) }, `${q.query.replace(/\s+/g, " ").slice(0, 160)}…`) : h("a", { class: "code", title: q.query.slice(0, 2000), attrs: { href: queryHash(q.query) } }, q.query.replace(/\s+/g, " ").slice(0, 160));
-        const end = button("Cancel", () => void this.cancel(q.id), { attrs: { "aria-label": `Cancel query ${q.id}` } });
-        row = h("tr", {}, h("td", { class: "what" }, text), h("td"), h("td", { class: "n" }), h("td", { class: "n" }), h("td", { class: "n" }), h("td", { class: "n" }), h("td"), h("td", {}, end));
-        this.rows.set(q.id, row);
-        body.append(row);
-      }
-      [q.class ? `${q.state}, ${q.class}` : q.state, `${milliseconds(q.seconds * 1000)} of ${milliseconds(q.timeout * 1000)}`, count(q.rows), bytes(q.bytes), bytes(q.memory), q.client].forEach((text, i) => {
-        const cell = row.children[i + 1];
-        if (cell) cell.textContent = text;
-      });
-    }
+  private async ask(): Promise<void> {
+    const [live, text, merge, about, work] = await Promise.all([
+      json<{ queries: LiveQuery[] }>("admin/queries"),
+      send("metrics").then((r) => r.text()),
+      json<Merge>("admin/merge").catch(() => undefined),
+      data(),
+      jobs(),
+    ]);
+    if (this.looks++ % READY === 0) this.notReady = await reason();
+    if (!this.shown) return;
+    const sample = { at: Date.now() / 1000, of: metrics(text) };
+    this.past.add(sample);
+    this.live.show(live.queries);
+    const names = labelsIn(text, "jindou_replica_info");
+    const holders = samplesBy(text, "jindou_shard_holders", "shard");
+    this.head(sample, labelsIn(text, "jindou_build_info"));
+    this.warn(warnings(sample, this.past, { notReady: this.notReady, lastFailure: merge?.last_failure, holders, isReplica: names !== undefined }));
+    this.figures(sample.of);
+    this.stored(sample.of, merge, about?.writable ?? false);
+    this.among(names, sample.of);
+    this.spread(text, holders);
+    this.work(work);
   }
 
-  private async cancel(id: number): Promise<void> {
-    try {
-      await send(`admin/queries/${id}`, { method: "DELETE" });
-      this.said.textContent = `Query ${id} is being cancelled.`;
-    } catch (error) {
-      this.said.textContent = error instanceof ProblemError ? error.problem.detail : String(error);
-    }
-    void this.look();
+  private head({ at, of }: Sample, build: Map<string, string> | undefined): void {
+    const began = of("process_start_time_seconds");
+    const parts = [build ? `Jindou ${build.get("version") ?? ""}` : "", build?.get("commit") ?? "", began > 0 ? `running for ${duration(at - began)}, since ${new Date(began * 1000).toLocaleString("en-GB")}` : ""];
+    this.about.textContent = parts.filter(Boolean).join(" · ");
   }
 
-  private figure(of: (name: string, labels?: string) => number): void {
+  private warn(all: string[]): void {
+    // The same words again would be read out again.
+    const words = all.join("\n");
+    if (this.warned.dataset["words"] === words) return;
+    this.warned.dataset["words"] = words;
+    this.warned.replaceChildren(all.length === 0 ? h("p", { class: "soft" }, "No warnings.") : h("ul", { class: "warnings" }, ...all.map((text) => h("li", {}, visible(text)))));
+  }
+
+  private figures(of: Of): void {
+    const { past } = this;
+    const resident = (o: Of) => o("process_resident_memory_bytes");
+    const held = (o: Of) => o("jindou_query_memory_bytes");
+    const wanted = of("jindou_warm_wanted_bytes");
+    this.memory.show([smallChart("Process", past.values(resident), whole), smallChart("Queries", past.values(held), whole)], [
+      ["Memory of the process", bytes(resident(of))], ["Memory of queries", `${bytes(held(of))} of ${bytes(of("jindou_query_memory_limit_bytes"))}`],
+      ...(wanted > 0 ? [["Store read ahead", `${bytes(of("jindou_warm_read_bytes"))} of ${bytes(wanted)}`] as [string, string]] : []),
+    ]);
     const [hits, misses] = [of("jindou_plan_cache_hits_total"), of("jindou_plan_cache_misses_total")];
-    const failing = of("jindou_log_failing") > 0;
-    const all: [string, string][] = [
-      ["Memory of the process", bytes(of("process_resident_memory_bytes"))],
-      ["Memory of queries", `${bytes(of("jindou_query_memory_bytes"))} of ${bytes(of("jindou_query_memory_limit_bytes"))}`],
-      ["Connections", count(of("jindou_connections"))],
-      ["Queries answered", count(of("jindou_queries_total", 'outcome="ok"'))],
-      ["Rejected: no slot or memory", count(of("jindou_queries_refused_total"))],
-      ["Waiting for a slot", count(of("jindou_queries_queued"))],
-      ["Rows sent", count(of("jindou_result_rows_total"))],
-      ["Bytes sent", bytes(of("jindou_result_bytes_total"))],
-      ["Plan-cache hits", hits + misses > 0 ? `${Math.round((hits / (hits + misses)) * 100)} %` : "–"],
-      ["Snapshot", count(of("jindou_snapshot"))],
-      ["Log", failing ? "cannot be written" : bytes(of("jindou_log_bytes"))],
-    ];
-    this.figures.replaceChildren(...facts(all));
+    const answered = (o: Of) => o("jindou_query_seconds_count");
+    this.traffic.show([smallChart("Queries a second", past.rates(answered), rate), smallChart("Rows a second", past.rates((o) => o("jindou_result_rows_total")), rate)], [
+      ["Queries answered", count(of("jindou_queries_total", 'outcome="ok"'))], ["Mean time", answered(of) > 0 ? milliseconds((of("jindou_query_seconds_sum") / answered(of)) * 1000) : "–"],
+      ["Waiting for a slot", count(of("jindou_queries_queued"))], ["Rejected: no slot or memory", count(of("jindou_queries_refused_total"))], ["Rows sent", count(of("jindou_result_rows_total"))],
+      ["Bytes sent", bytes(of("jindou_result_bytes_total"))], ["Plan-cache hits", hits + misses > 0 ? `${Math.round((hits / (hits + misses)) * 100)} %` : "–"], ["Connections", count(of("jindou_connections"))],
+    ]);
   }
 
-  /** The place of a server among those of a shared log. */
-  private among(names: Map<string, string> | undefined, of: (name: string) => number): void {
-    if (!names) return;
-    const behind = of("jindou_replica_groups_behind");
-    const age = of("jindou_replica_proof_age_seconds");
-    const [own, writer] = [names.get("server") ?? "", names.get("writer") ?? ""];
-    const all: [string, string][] = [
-      ["This server", visible(own)],
-      ["Writer", writer === own ? "this server" : visible(writer) || "not known yet"],
-      ["Other servers in contact", `${count(of("jindou_replica_servers_in_contact"))} of ${count(Math.max(0, of("jindou_replica_servers_listed") - 1))}`],
-      ["Updates to catch up with", behind === 0 ? "none" : counted(behind, "group")],
-      ["Known to be current", age < 0 ? "not yet" : `${milliseconds(age * 1000)} ago`],
-    ];
-    this.replica.replaceChildren(h("h2", {}, "Shared log"), h("dl", { class: "facts" }, ...facts(all)));
-  }
-
-  private work(all: Job[]): void {
-    // Someone who reads there is not thrown out.
-    if (!this.jobs.contains(document.activeElement)) this.jobs.replaceChildren(...jobsView(all));
-  }
-
-  private merge(state: Merge | undefined, writable: boolean): void {
+  private stored(of: Of, state: Merge | undefined, writable: boolean): void {
+    const updates = smallChart("Updates a second", this.past.rates((o) => o("jindou_update_seconds_count")), rate);
+    this.store.show(writable ? [updates, smallChart("Changes not merged", this.past.values((o) => o("jindou_delta_edits")), (n) => count(Math.round(n)))] : [], [
+      ["Snapshot", count(of("jindou_snapshot"))], ["Log", of("jindou_log_failing") > 0 ? "cannot be written" : bytes(of("jindou_log_bytes"))],
+      ["Updates made", count(of("jindou_updates_total", 'outcome="ok"'))], ["Merged to snapshot", count(of("jindou_merged_snapshot"))],
+    ]);
+    const { more } = this.store;
     if (!state || !writable) {
-      this.merging.replaceChildren();
+      more.replaceChildren();
       return;
     }
     const text = state.running
       ? `A merge is running. ${counted(state.edits, "change")} not merged yet.`
       : `${counted(state.edits, "change")} (${bytes(state.bytes)}) not merged yet; ${counted(state.done, "merge")} since the start${state.failed ? `, ${count(state.failed)} failed: ${state.last_failure ?? ""}` : ""}.`;
-    const focused = this.merging.contains(document.activeElement);
+    const focused = more.contains(document.activeElement);
     const go = button("Merge now", () => void this.mergeNow(), { attrs: { disabled: state.running || state.edits === 0 } });
-    this.merging.replaceChildren(h("h2", {}, "Updates"), h("p", {}, text, " ", go));
+    more.replaceChildren(h("p", {}, text, " ", go));
     if (focused) go.focus();
+  }
+
+  /** The place of a server among those of a shared log. */
+  private among(names: Map<string, string> | undefined, of: Of): void {
+    this.replication.element.hidden = !names;
+    if (!names) return;
+    const behind = of("jindou_replica_groups_behind");
+    const age = of("jindou_replica_proof_age_seconds");
+    const [own, writer] = [names.get("server") ?? "", names.get("writer") ?? ""];
+    const puts = of("jindou_replica_puts_total");
+    this.replication.show([smallChart("Groups behind", this.past.values((o) => o("jindou_replica_groups_behind")), (n) => count(n)), smallChart("Seconds since it was current", this.past.values((o) => Math.max(0, o("jindou_replica_proof_age_seconds"))), (n) => n.toFixed(1))], [
+      ["This server", visible(own)],
+      ["Writer", writer === own ? "this server" : visible(writer) || "not known yet"],
+      ["Other servers in contact", `${count(of("jindou_replica_servers_in_contact"))} of ${count(Math.max(0, of("jindou_replica_servers_listed") - 1))}`],
+      ["Updates to catch up with", behind === 0 ? "none" : counted(behind, "group")],
+      ["Known to be current", age < 0 ? "not yet" : `${milliseconds(age * 1000)} ago`],
+      ["Newest group read", count(of("jindou_replica_group"))],
+      ["Mean time of a put", puts > 0 ? milliseconds((of("jindou_replica_put_seconds_total") / puts) * 1000) : "–"],
+    ]);
+  }
+
+  /** How many servers have each shard, and what this one has. */
+  private spread(text: string, holders: Map<string, number>): void {
+    this.shards.element.hidden = holders.size === 0;
+    if (holders.size === 0) return;
+    const by = (name: string) => samplesBy(text, `jindou_shard_${name}`, "shard");
+    const [bases, sizes, sent, hedged, over] = [by("bases"), by("bytes"), by("requests_total"), by("requests_hedged_total"), by("requests_failed_over_total")];
+    const of = (all: Map<string, number>, shard: string) => all.get(shard) ?? 0;
+    const line = ([shard, servers]: [string, number]) => {
+      const cells = [counted(servers, "server"), of(bases, shard) > 0 ? bytes(of(sizes, shard)) : "not here", count(of(sent, shard)), count(of(hedged, shard)), count(of(over, shard))];
+      return h("tr", { class: servers < 2 ? "far" : "" }, h("th", { attrs: { scope: "row" } }, shard), ...cells.map((cell) => h("td", { class: "n" }, cell)));
+    };
+    const heads = ["Shard", "In contact", "On this server", "Requests to others", "Sent to a second", "Failed over"].map((name, i) => h("th", { class: i > 0 ? "n" : "", attrs: { scope: "col" } }, name));
+    const all = [...holders].sort(([a], [b]) => Number(a) - Number(b)).slice(0, 200);
+    this.shards.more.replaceChildren(h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "Shards and their servers" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...all.map(line)))));
+  }
+
+  private work(all: Job[]): void {
+    // Someone who reads there is not thrown out.
+    if (!this.jobs.contains(document.activeElement)) this.jobs.replaceChildren(...jobsView(all));
   }
 
   private async mergeNow(): Promise<void> {
@@ -206,5 +227,18 @@ export class ServerView implements View {
       this.said.textContent = error instanceof ProblemError ? error.problem.detail : String(error);
     }
     void this.look();
+  }
+}
+
+const whole = (value: number) => bytes(Math.round(value));
+const rate = (value: number) => (value === 0 ? "0" : value < 10 ? value.toFixed(1) : count(Math.round(value)));
+
+/** Why the server is not ready; `undefined` if it is, or does not say. */
+async function reason(): Promise<string | undefined> {
+  try {
+    const response = await fetch("ready", dressed({ headers: { Accept: "text/plain" }, cache: "no-store" }, token()));
+    return response.ok ? undefined : (await response.text()).trim().slice(0, 300);
+  } catch {
+    return undefined;
   }
 }

@@ -62,7 +62,8 @@ export class Start {
       demo.disabled = true;
       void made.take(DEMO.map(([name, text]) => new File([text], name))).finally(() => (demo.disabled = false));
     }, { class: "primary" });
-    return h("div", {}, h("p", { class: "demo" }, demo, h("span", { class: "soft" }, " planets, moons, missions and people, in five small files")), made.element);
+    if (!made.element.querySelector(".demo")) made.element.querySelector("h2")?.after(h("p", { class: "demo" }, demo, h("span", { class: "soft" }, "planets, moons, missions and people, in five small files")));
+    return made.element;
   }
 }
 
