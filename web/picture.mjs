@@ -16,7 +16,7 @@ SELECT ?moon ?planet ?finder ?day WHERE {
 
 try {
   const address = await serve({ files: demo, options: [] });
-  const { page, faults } = await visit(address, { viewport: { width: 1080, height: 700 }, colorScheme: "light" });
+  const { page, faults } = await visit(address, { viewport: { width: 1080, height: 1300 }, colorScheme: "light" });
   await run(page, question);
   await page.waitForTimeout(300);
   const bottom = await page.evaluate(() => Math.max(...[...document.querySelectorAll('[role="row"], tr')].map((e) => e.getBoundingClientRect().bottom)));

@@ -14,6 +14,8 @@ type Kind = "bars" | "lines" | "points";
 const MOST_BARS = 40;
 const MOST_CAPTIONS = 60;
 const MOST_POINTS = 5000;
+/** Columns that can be chosen. */
+const MOST_COLUMNS = 200;
 /** Characters of a caption that may wrap. */
 const LONG = 250;
 
@@ -45,10 +47,10 @@ export class Chart {
   }
 
   async show(): Promise<void> {
-    const { columns } = this.answer;
+    const columns = this.answer.columns.slice(0, MOST_COLUMNS);
     const numeric = numericColumns(await this.answer.firstRows(200), columns.length);
     if (numeric.length === 0) {
-      this.element.replaceChildren(h("p", {}, "No column of this answer has numbers, so there is nothing to draw."));
+      this.element.replaceChildren(h("p", {}, `No column of this answer has numbers${this.answer.columns.length > MOST_COLUMNS ? ` among the first ${MOST_COLUMNS}` : ""}, so there is nothing to draw.`));
       return;
     }
     this.numeric = numeric;

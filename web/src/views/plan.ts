@@ -27,7 +27,7 @@ export interface Profile extends Steps {
 /** From this factor on an estimate is marked. */
 const FAR = 10;
 /** Lines of a table that a browser draws without a pause. */
-const MOST = 500;
+const MOST = 250;
 
 export class PlanView {
   private rows = h("tbody");
