@@ -58,8 +58,8 @@ const demo = {
   },
 };
 
-/** Grid cells of the package's coordinates that one of the bundle's has, in each direction: some 6 km. */
-const CELLS = [16, 32];
+/** Grid cells of the package's coordinates that one of the bundle's has, in each direction: some 30 km. */
+const CELLS = [80, 160];
 
 /**
  * Coastlines as one text, less than half as long when compressed: for each line the differences between its points, rounded to a grid,
@@ -106,10 +106,10 @@ const common = {
   plugins: [prefixes, functions, demo, coast],
 };
 
-/** The licences of what is in a bundle: each text once, after the names of its packages. */
-async function licences(metafile) {
+/** The licences of what is in bundles: each text once, after the names of its packages and who wrote them. */
+async function licences(metafiles) {
   const packages = new Set();
-  for (const path of Object.keys(metafile.inputs)) {
+  for (const path of metafiles.flatMap((metafile) => Object.keys(metafile.inputs))) {
     const found = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path);
     if (found) packages.add(found[1]);
   }
@@ -122,16 +122,19 @@ async function licences(metafile) {
     }
     const file = (await readdir(folder)).find((f) => /^licen[cs]e/i.test(f));
     if (!file) throw new Error(`${name} comes without its licence's text`);
-    const text = (await readFile(join(folder, file), "utf8")).replace(/\r/g, "").trim();
-    texts.set(text, [...(texts.get(text) ?? []), `${name} ${about.version}`]);
+    const lines = (await readFile(join(folder, file), "utf8")).replace(/\r/g, "").trim().split("\n");
+    const isHead = (line) => /^Copyright |^MIT License$/.test(line);
+    const body = lines.filter((line) => !isHead(line)).join(" ").replace(/\s+/g, " ").trim();
+    const owners = lines.filter((line) => line.startsWith("Copyright ")).join(", ");
+    texts.set(body, [...(texts.get(body) ?? []), `${name} ${about.version}: ${owners}`]);
   }
-  const parts = [...texts].map(([text, names]) => `${names.join(", ")}\n\n${text}\n`);
-  return parts.length ? `/*\n${parts.join("\n---\n\n").replaceAll("*/", "* /")}*/\n` : "";
+  const parts = [...texts].map(([body, names]) => `${names.join("\n")}\n\n${body}\n`);
+  return `/*\n${parts.join("\n---\n\n").replaceAll("*/", "* /")}*/\n`;
 }
 
 async function bundle(entry) {
   const made = await build({ ...common, entryPoints: [entry], outfile: "build/out.js" });
-  return made.outputFiles[0].text.trimEnd() + "\n" + (await licences(made.metafile));
+  return { text: `${made.outputFiles[0].text.trimEnd()}\n`, metafile: made.metafile };
 }
 
 async function style() {
@@ -142,7 +145,8 @@ async function style() {
 async function files() {
   const [page, worker, css] = await Promise.all([bundle("src/main.ts"), bundle("src/answer/worker.ts"), style()]);
   const [html, icon] = await Promise.all(["page.html", "icon.svg"].map((name) => readFile(join(here, "src", name), "utf8")));
-  return { "page.js": page, "worker.js": worker, "page.css": css, "page.html": html, "icon.svg": icon };
+  const notice = await licences([page.metafile, worker.metafile]);
+  return { "page.js": page.text + notice, "worker.js": worker.text, "page.css": css, "page.html": html, "icon.svg": icon };
 }
 
 async function tests() {

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { createServer } from "node:http";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { audit, demo, end, ended, folder, long, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
+import { audit, demo, drawn, end, ended, exported, folder, long, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
 
 const TRIG = `@prefix ex: <http://example.org/shop/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix foaf: <http://xmlns.com/foaf/0.1/> .
 ex:people { ex:p1 a ex:Person ; rdfs:label "Ann Example"@en, "Anna Beispiel"@de ; ex:knows ex:p2 . ex:p2 a ex:Person ; rdfs:label "Bob Other"@en ; foaf:depiction <https://images.example/bob.png> .
@@ -375,22 +375,26 @@ test("a resource in two columns: label, classes, a place, an image when it is as
   await page.locator("section", { hasText: "Referenced by" }).getByRole("link", { name: "Ann Example" }).waitFor();
   await shot(page, "resource-two");
   await page.getByRole("button", { name: "Neighbourhood" }).click();
-  await page.locator("svg.graph .node[data-colour]").first().waitFor();
-  await page.locator("svg.graph .node text", { hasText: "Ann Example" }).waitFor();
-  const before = await page.locator("svg.graph .node").count();
-  await page.getByRole("button", { name: /^Ann Example/ }).press(" ");
-  await page.waitForFunction((n) => document.querySelectorAll("svg.graph .node").length > n, before);
-  await page.waitForTimeout(1500);
+  const before = await drawn(page);
+  await page.locator(".graph-legend .key[data-colour='0']").waitFor();
+  // By keys: the node is found, selected, and its neighbours are added.
+  await page.getByLabel("Find in the graph").fill("Ann Example");
+  await page.keyboard.press("Enter");
+  await page.locator(".graph-panel", { hasText: "Ann Example" }).waitFor();
+  await page.locator("canvas.graph").focus();
+  await page.keyboard.press(" ");
+  await drawn(page, before.nodes + 1);
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Find in the graph").fill("");
+  await page.waitForTimeout(500);
   // No caption that is shown lies on another.
-  const overlaps = await page.evaluate(() => {
-    const boxes = [...document.querySelectorAll("svg.graph text")].filter((t) => t.textContent && getComputedStyle(t).display !== "none").map((t) => [t.textContent, t.getBoundingClientRect()]);
-    const found = [];
-    boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
-      const [w, h] = [Math.min(p.right, q.right) - Math.max(p.left, q.left), Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top)];
-      if (w > 3 && h > 4) found.push(`${a} on ${b}`);
-    }));
-    return found;
-  });
+  const { texts } = await exported(page);
+  assert.ok(texts.some(({ text }) => text.includes("Ann Example")), texts.map(({ text }) => text).join());
+  const wide = await page.evaluate((all) => {
+    const context = document.createElement("canvas").getContext("2d");
+    return all.map(({ text, size }) => ((context.font = `${size}px ${getComputedStyle(document.documentElement).getPropertyValue("--sans")}`), context.measureText(text).width));
+  }, texts);
+  const overlaps = texts.flatMap((a, i) => texts.slice(i + 1).filter((b, k) => Math.abs(a.x - b.x) < (wide[i] + wide[i + 1 + k]) / 2 - 3 && Math.abs(a.y - b.y) < 8).map((b) => `${a.text} on ${b.text}`));
   assert.deepEqual(overlaps, []);
   await shot(page, "neighbourhood");
   assert.deepEqual(faults, []);

@@ -144,6 +144,25 @@ export async function limit(page, seconds) {
   await page.keyboard.press("Escape");
 }
 
+/** Waits until a graph lies still, and gives how many nodes and edges it draws. */
+export async function drawn(page, least = 1) {
+  await page.waitForFunction((n) => {
+    const { nodes, settled } = document.querySelector("canvas.graph")?.dataset ?? {};
+    return Number(nodes) >= n && settled === "true";
+  }, least, { timeout: 60_000 });
+  const { nodes, edges } = await page.locator("canvas.graph").evaluate((c) => ({ ...c.dataset }));
+  return { nodes: Number(nodes), edges: Number(edges) };
+}
+
+/** What a graph's SVG says, as its texts with their boxes. */
+export async function exported(page) {
+  await page.locator(".graph-box").getByText("Export").click();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "SVG" }).click()]);
+  const text = readFileSync(await file.path(), "utf8");
+  const texts = [...text.matchAll(/<text x="([-\d.]+)" y="([-\d.]+)" font-size="(\d+)"[^>]*>([^<]*)<\/text>/g)].map(([, x, y, size, said]) => ({ x: Number(x), y: Number(y), size: Number(size), text: said }));
+  return { name: file.suggestedFilename(), text, texts };
+}
+
 export const statusOf = (page) => page.locator(".status").textContent();
 
 export async function shot(page, name) {

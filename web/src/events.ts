@@ -8,6 +8,7 @@ export function tell(what: Happening): void {
   target.dispatchEvent(new Event(what));
 }
 
-export function listen(what: Happening, act: () => void): void {
-  target.addEventListener(what, act);
+/** Without a `signal` that ends it, for good. */
+export function listen(what: Happening, act: () => void, signal?: AbortSignal): void {
+  target.addEventListener(what, act, signal ? { signal } : {});
 }

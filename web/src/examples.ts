@@ -1,6 +1,6 @@
 // Queries made of what the data has: its classes, its predicates, its graphs. Each of them has rows.
 
-import { LABELS } from "./labels.ts";
+import { namingRank } from "./labels.ts";
 import { select } from "./net/select.ts";
 import { declaration } from "./rdf/prefixes.ts";
 import { iriText, RDF_TYPE } from "./rdf/term.ts";
@@ -92,13 +92,13 @@ export async function examples(counts: Counts): Promise<Example[]> {
   for (const one of candidates(counts)) {
     const found = await usesOf(one).catch(() => []);
     if (uses.length === 0 && found.length > 0) [main, uses] = [one, found];
-    if (!found.some((u) => LABELS.includes(u.predicate))) continue;
+    if (!found.some((u) => namingRank(u.predicate) < Infinity)) continue;
     [main, uses] = [one, found];
     break;
   }
   if (main !== undefined && uses.length > 0) {
     const name = word(main);
-    const label = LABELS.find((l) => uses.some((u) => u.predicate === l));
+    const label = uses.map((u) => u.predicate).filter((p) => namingRank(p) < Infinity).sort((a, b) => namingRank(a) - namingRank(b))[0];
     const facts = uses.filter((u) => u.predicate !== RDF_TYPE && u.predicate !== label).slice(0, 2);
     const link = uses.find((u) => u.predicate !== RDF_TYPE && u.iris * 2 > u.count);
     made.push(example(`Instances of ${name} as a table`, (n) => {
@@ -117,6 +117,21 @@ export async function examples(counts: Counts): Promise<Example[]> {
   if (about && about.namedQuads > 0) made.push(example("How large is each named graph?", () => "SELECT ?graph (COUNT(*) AS ?triples) WHERE {\n  GRAPH ?graph { ?s ?p ?o }\n}\nGROUP BY ?graph\nORDER BY DESC(?triples)\n"));
   if (counts.triples > 0) made.push(example("How many triples are there?", () => "SELECT (COUNT(*) AS ?triples) WHERE {\n  ?s ?p ?o\n}\n"));
   return made;
+}
+
+/** A query for instances of a class with some of their properties: those that all of them have first, the others optional. */
+export function classExample(iri: string, properties: { predicate: string; always: boolean }[]): string {
+  const named = [...properties].sort((a, b) => Number(namingRank(b.predicate) < Infinity) - Number(namingRank(a.predicate) < Infinity));
+  const used = new Set(["x"]);
+  return example("", (n) => {
+    const lines = named.slice(0, 4).map(({ predicate, always }) => {
+      let name = variable(predicate);
+      for (let i = 2; used.has(name); i++) name = `${variable(predicate)}${i}`;
+      used.add(name);
+      return always ? `  ?x ${n(predicate)} ?${name} .` : `  OPTIONAL { ?x ${n(predicate)} ?${name} }`;
+    });
+    return `SELECT * WHERE {\n  ?x a ${n(iri)} .\n${lines.sort().reverse().map((line) => `${line}\n`).join("")}}\nLIMIT 100\n`;
+  }).text;
 }
 
 function variable(iri: string): string {

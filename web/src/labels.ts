@@ -3,6 +3,8 @@
 import { tell } from "./events.ts";
 import { dressed, token } from "./net/http.ts";
 import { graphsOfNames, inGraphs } from "./graphs.ts";
+import { select } from "./net/select.ts";
+import { iriText } from "./rdf/term.ts";
 import { data } from "./state.ts";
 
 /** Predicates that give a name, the best first: those that the server takes unless it is told otherwise. */
@@ -10,6 +12,27 @@ export const LABELS = [
   "http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel", "http://schema.org/name", "https://schema.org/name",
   "http://xmlns.com/foaf/0.1/name", "http://purl.org/dc/terms/title",
 ];
+
+/** The last word of predicates that give a name, too; those of a part of a name come last. */
+const NAMING = /(?:name|title|label)$/i;
+const PART_OF_NAME = /(?:first|last|given|family|middle|sur|nick|user|file|host|alternative|alt|short|sub)[-_]?(?:name|title|label)$/i;
+/** Predicates of the data's own that are read for labels. */
+const MOST_OWN = 8;
+
+/** How well a predicate names things: less is better, `Infinity` for one that does not. */
+export function namingRank(predicate: string): number {
+  const at = LABELS.indexOf(predicate);
+  if (at >= 0) return at;
+  const word = /[^/#:]*$/.exec(predicate)?.[0] ?? "";
+  if (!NAMING.test(word)) return Infinity;
+  return LABELS.length + (/^(?:label|name|title)$/i.test(word) ? 0 : PART_OF_NAME.test(word) ? 2 : 1);
+}
+
+/** Predicates of the data that give names and that the server does not look at for labels. */
+async function ownNaming(): Promise<string[]> {
+  const all = (await data())?.predicates ?? [];
+  return all.map(({ iri }) => iri).filter((iri) => !LABELS.includes(iri) && namingRank(iri) < Infinity).sort((a, b) => namingRank(a) - namingRank(b)).slice(0, MOST_OWN);
+}
 
 export interface Label {
   text: string;
@@ -22,6 +45,8 @@ const MOST = 500;
 const PAUSE = 40;
 /** Labels that are kept. */
 const KEPT = 20_000;
+/** Seconds that names of the data's own may take. */
+const PATIENCE = 2;
 /** Characters of a label that are shown. */
 export const LONGEST = 120;
 
@@ -155,10 +180,31 @@ async function fetchLabels(iris: string[]): Promise<Map<string, Label> | undefin
     const response = await fetch(inGraphs("labels", graphsOfNames()), dressed({ method: "POST", body }, token()));
     if (!response.ok) return undefined;
     const { labels } = (await response.json()) as { labels: Record<string, { text: string; lang?: string }> };
-    return new Map(Object.entries(labels).map(([iri, l]) => [iri, { text: l.text, lang: l.lang ?? "" }]));
+    const found = new Map(Object.entries(labels).map(([iri, l]) => [iri, { text: l.text, lang: l.lang ?? "" }]));
+    return new Map([...(await namesOf(iris.filter((iri) => !found.has(iri)))), ...found]);
   } catch {
     return undefined;
   }
+}
+
+/** The names that the data's own predicates give. */
+async function namesOf(iris: string[]): Promise<Map<string, Label>> {
+  const own = iris.length > 0 ? await ownNaming() : [];
+  if (own.length === 0) return new Map();
+  const values = (name: string, all: string[]) => `VALUES ${name} { ${all.map(iriText).join(" ")} }`;
+  const text = `SELECT ?x ?p ?v { ${values("?x", iris)} ${values("?p", own)} ?x ?p ?v FILTER(ISLITERAL(?v)) } LIMIT ${iris.length * 10}`;
+  const found = new Map<string, { predicate: number; text: string; lang: string }[]>();
+  const rows = await select(text, { timeout: PATIENCE, most: LONGEST, graphs: graphsOfNames() }).catch(() => []);
+  for (const [x, p, v] of rows) {
+    if (!x || !p || v?.type !== "literal") continue;
+    const names = found.get(x.value) ?? [];
+    names.push({ predicate: own.indexOf(p.value), text: v.value, lang: v.language ?? "" });
+    found.set(x.value, names);
+  }
+  return new Map([...found].flatMap(([iri, names]) => {
+    const best = choose(names);
+    return best ? [[iri, best] as [string, Label]] : [];
+  }));
 }
 
 /** The best of several: by language, then by predicate. */

@@ -32,9 +32,32 @@ function endSeen(text: string): (Node | string)[] {
   return [h("span", { class: "head" }, text.slice(0, -TAIL)), h("span", { class: "tail" }, text.slice(-TAIL))];
 }
 
+/** Makes up prefixes for the namespaces of what is about to be shown. */
+export function learnNames(terms: Iterable<Term | null | undefined>): void {
+  prefixes.coinFor((function* iris() {
+    for (const term of terms) if (term?.type === "iri") yield term.value;
+  })());
+}
+
+/** The whole IRI, and a word where its short name is the page's own. */
+function titleOf(iri: string, text: string): string {
+  const name = text.slice(0, text.indexOf(":"));
+  return text !== iri && prefixes.isMade(name) ? `${visible(iri)}\n${name}: is a prefix of this page's own` : visible(iri);
+}
+
 /** An IRI that leads to its resource's page: always to a place within this page, whatever the IRI is. */
 export function iriLink(iri: string, text = prefixes.shown(iri)): HTMLElement {
-  return named(h("a", { class: "iri", title: visible(iri), attrs: { href: resourceHash(iri), dir: "ltr" } }, ...endSeen(text)), iri, text);
+  return named(h("a", { class: isOwn(text) ? "iri made" : "iri", title: titleOf(iri, text), attrs: { href: resourceHash(iri), dir: "ltr" } }, ...endSeen(text)), iri, text);
+}
+
+/** True for a short name whose prefix the page made up. */
+export function isOwn(text: string): boolean {
+  return prefixes.isMade(text.slice(0, Math.max(0, text.indexOf(":"))));
+}
+
+/** True for a short name by a prefix of the page's own that ends in the label: with the label before it, it would be read twice. */
+export function saysBoth(short: string, label: string): boolean {
+  return isOwn(short) && short.endsWith(`:${label}`);
 }
 
 /** Elements whose text is the name of an IRI, for as long as they are on the screen. */
@@ -54,7 +77,8 @@ function showLabel(element: HTMLElement, label: Label, short: string): void {
   if (!labelsOn()) return;
   const iri = element.title;
   element.replaceChildren(h("bdi", { class: "label-text", attrs: label.lang ? { lang: label.lang, dir: "auto" } : { dir: "auto" } }, visible(label.text.slice(0, LONGEST))));
-  if (isShared(label)) element.append(h("span", { class: "soft label-of" }, ` ${short}`));
+  if (isShared(label) && saysBoth(short, label.text)) element.replaceChildren(...endSeen(short));
+  else if (isShared(label)) element.append(h("span", { class: "soft label-of" }, ` ${short}`));
   if (!iri.includes("\n")) element.title = short === iri ? iri : `${short}\n${iri}`;
 }
 

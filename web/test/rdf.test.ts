@@ -89,6 +89,27 @@ test("namespaces without a prefix get one of their own words", () => {
   assert.equal(p.all.size, 2);
 });
 
+test("namespaces of instances get prefixes that are known as made up", () => {
+  const p = new Prefixes([["e", "http://e/"]]);
+  p.coinFor(["http://www.Department0.University0.edu/Student1", "http://www.Department12.University0.edu/Lecturer3", "http://one.example.org/deep/once/x", "http://two.example.org/deep/both/x", "http://two.example.org/deep/both/y", "http://e/z", "nothing", "urn:a:b", "http://127.0.0.1:80/x", "http://z/\u202Ex/y"]);
+  assert.equal(p.short("http://www.Department0.University0.edu/Student1"), "department0.university0:Student1");
+  assert.equal(p.short("http://www.Department12.University0.edu/Lecturer3"), "department12.university0:Lecturer3");
+  // A namespace with a single resource keeps it whole, unless it is a host.
+  assert.equal(p.short("http://one.example.org/deep/once/x"), undefined);
+  assert.equal(p.short("http://two.example.org/deep/both/x"), "both:x");
+  assert.equal(p.short("http://127.0.0.1:80/x"), "ns:x");
+  assert.deepEqual(["e", "both", "ns", "department0.university0", "unknown"].map((name) => p.isMade(name)), [false, true, true, true, false]);
+  p.coinFor(["http://other/both/x", "http://other/both/y"]);
+  assert.equal(p.short("http://other/both/x"), "both2:x");
+  p.coinFor(["http://www.department0.university0.edu/x"]);
+  assert.equal(p.short("http://www.department0.university0.edu/x"), "department0.university0-2:x");
+  // What the server learns in the meantime is no longer made up.
+  p.learn([["both", "http://two.example.org/deep/both/"]]);
+  assert.equal(p.isMade("both"), false);
+  p.coinFor(Array.from({ length: 5000 }, (_, i) => `http://h${i}.org/x`));
+  assert.ok(p.all.size < 2100);
+});
+
 test("declarations are found, and new ones put behind them", () => {
   const text = "# PREFIX no: <http://no/> is a remark\nPREFIX a: <http://a/>\nprefix : <http://b/>\nSELECT * {}";
   assert.deepEqual(declared(text).filter(([n]) => n !== "no"), [["a", "http://a/"], ["", "http://b/"]]);

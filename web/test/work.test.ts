@@ -6,7 +6,7 @@ import { Rows } from "../src/answer/rows.ts";
 import { statistics } from "../src/answer/statistics.ts";
 import { formatted } from "../src/editor/format.ts";
 import { summary } from "../src/history.ts";
-import { choose } from "../src/labels.ts";
+import { choose, namingRank } from "../src/labels.ts";
 import { cleared } from "../src/losses.ts";
 import { guess, refusal } from "../src/net/upload.ts";
 import { type Line, tree } from "../src/views/class-tree.ts";
@@ -92,6 +92,12 @@ test("a query is told from others by what is its own", () => {
   assert.equal(summary("PREFIX a: <b>\nPREFIX c: <d>\nSELECT ?x { ?x a c:D }"), "SELECT ?x { ?x a c:D }");
   assert.match(summary("# Planets\nSELECT ?x {}"), /^Planets · SELECT/);
   assert.equal(summary("SELECT ".repeat(50), 20).length, 20);
+});
+
+test("properties that end in name, title or label give names, whole ones first", () => {
+  const all = ["http://u/lastName", "http://u/courseTitle", "http://u/name", "http://www.w3.org/2004/02/skos/core#prefLabel", "http://u/filename", "http://u#label"];
+  assert.deepEqual(all.filter((iri) => namingRank(iri) < Infinity).sort((a, b) => namingRank(a) - namingRank(b)), ["http://www.w3.org/2004/02/skos/core#prefLabel", "http://u/name", "http://u#label", "http://u/courseTitle", "http://u/lastName", "http://u/filename"]);
+  for (const iri of ["http://u/names", "http://u/nameOf", "http://name/", "http://u/age", ""]) assert.equal(namingRank(iri), Infinity, iri);
 });
 
 test("a table in Markdown is text, whatever the values are", () => {

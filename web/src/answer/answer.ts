@@ -2,6 +2,7 @@
 
 import { token } from "../net/http.ts";
 import type { Term } from "../rdf/term.ts";
+import { learnNames } from "../show.ts";
 import type { Ask, Choice, Ending, Progress, Series, Statistics, Told } from "./protocol.ts";
 import type { Order } from "./rows.ts";
 
@@ -17,7 +18,8 @@ const KEPT = 40;
 /** A worker that is ready before there is a query for it: its script is there even if the server has gone in the meantime. */
 let spare: Worker | undefined = typeof Worker === "undefined" ? undefined : new Worker("worker.js");
 
-function nextWorker(): Worker {
+/** A worker whose script is there. */
+export function nextWorker(): Worker {
   const worker = spare ?? new Worker("worker.js");
   spare = new Worker("worker.js");
   // One whose script did not come is not kept.
@@ -94,6 +96,7 @@ export class Answer {
         if (told.view !== this.view) return;
         this.asked.delete(told.from);
         this.blocks.delete(told.from);
+        learnNames(told.rows.flat());
         this.blocks.set(told.from, told.rows);
         for (const oldest of this.blocks.keys()) {
           if (this.blocks.size <= KEPT) break;
@@ -183,9 +186,9 @@ export class Answer {
     return this.request((id) => ({ type: "statistics", id, column }));
   }
 
-  /** The first rows. */
-  firstRows(most: number): Promise<(Term | null)[][]> {
-    return this.request((id) => ({ type: "triples", id, most }));
+  /** The first rows, or as many after others. */
+  firstRows(most: number, from = 0): Promise<(Term | null)[][]> {
+    return this.request((id) => ({ type: "triples", id, from, most }));
   }
 
   /** Ends it and forgets its rows. */

@@ -12,7 +12,7 @@ export type Ask =
   | { type: "window"; view: number; from: number; to: number }
   | { type: "cell"; id: number; view: number; row: number; column: number }
   | ({ type: "series"; id: number } & Choice)
-  | { type: "triples"; id: number; most: number }
+  | { type: "triples"; id: number; from: number; most: number }
   | { type: "rows"; id: number; most: number }
   | { type: "statistics"; id: number; column: number };
 

@@ -2,6 +2,7 @@
 
 import { dressed, problemOf, query, unreachable } from "../net/http.ts";
 import { SHOWN, type Term, parseTerm } from "../rdf/term.ts";
+import { Layout, type LayoutAsk, type LayoutTold } from "../graph/layout.ts";
 import type { Ask, Ending, Progress, Series, Told } from "./protocol.ts";
 import { extremes, greatest } from "./choice.ts";
 import { type Order, Rows } from "./rows.ts";
@@ -9,8 +10,8 @@ import { statistics } from "./statistics.ts";
 
 // The page's types are a document's; here there is none.
 const scope = self as unknown as {
-  postMessage(message: Told): void;
-  onmessage: ((event: MessageEvent<Ask>) => void) | null;
+  postMessage(message: Told | LayoutTold, transfer?: Transferable[]): void;
+  onmessage: ((event: MessageEvent<Ask | LayoutAsk>) => void) | null;
 };
 
 /** Milliseconds between two words about progress. */
@@ -111,8 +112,15 @@ function series(ask: Extract<Ask, { type: "series" }>): Series {
   };
 }
 
+/** A worker is for an answer or for a drawing. */
+const layout = new Layout((told, transfer) => scope.postMessage(told, transfer));
+
 scope.onmessage = ({ data: ask }) => {
   switch (ask.type) {
+    case "layout":
+    case "drag":
+      layout.take(ask);
+      break;
     case "run":
       control = new AbortController();
       void run(ask);
@@ -148,7 +156,7 @@ scope.onmessage = ({ data: ask }) => {
       break;
     case "triples": {
       const part: (Term | null)[][] = [];
-      for (let i = 0; i < Math.min(ask.most, shown()); i++) part.push(rows.terms(rowAt(i), 80));
+      for (let i = ask.from; i < Math.min(ask.from + ask.most, shown()); i++) part.push(rows.terms(rowAt(i), 80));
       tell({ type: "reply", id: ask.id, value: part });
       break;
     }

@@ -46,7 +46,7 @@ export interface Answer {
 
 /** A name with a prefix that the text does not declare and this page made up. */
 export function coined(before: string, names: Prefixes, own: [string, string][]): { from: number; iri: string } | undefined {
-  const found = /(?:^|[\s{(\[.;,|/^!])(([A-Za-z][\w-]*):([^\s<>"{}()[\],;|/^!*+?]*))$/.exec(before);
+  const found = /(?:^|[\s{(\[.;,|/^!])(([A-Za-z][\w.-]*):([^\s<>"{}()[\],;|/^!*+?]*))$/.exec(before);
   const [, word, prefix, local = ""] = found ?? [];
   if (word === undefined || prefix === undefined || own.some(([name]) => name === prefix)) return undefined;
   const space = names.all.get(prefix);

@@ -213,9 +213,9 @@ export class Editor {
     const { state } = this.view;
     const at = state.selection.main.head;
     const line = state.doc.lineAt(at);
-    const found = /(?:^|[\s{(.;,|/^!])([A-Za-z][\w-]*):$/.exec(line.text.slice(0, at - line.from));
+    const found = /(?:^|[\s{(.;,|/^!])([A-Za-z][\w.-]*):$/.exec(line.text.slice(0, at - line.from));
     const name = found?.[1];
-    if (name === undefined || /prefix\s+[\w-]*:$/i.test(line.text.slice(0, at - line.from))) return;
+    if (name === undefined || /prefix\s+[\w.-]*:$/i.test(line.text.slice(0, at - line.from))) return;
     const iri = prefixes.all.get(name);
     const text = this.text;
     if (iri === undefined || declared(text).some(([known]) => known === name) || !isCode(text, at)) return;

@@ -6,11 +6,33 @@ import { visible } from "./term.ts";
 /** What may follow the colon without an escape: less than SPARQL allows, and enough. */
 const LOCAL = /^(?:[A-Za-z0-9_\u00c0-\ufffd](?:[A-Za-z0-9_\-.\u00c0-\ufffd]*[A-Za-z0-9_\-\u00c0-\ufffd])?)?$/;
 
+/** Prefixes that are made up at most, their length, and that of IRIs they are made up for. */
+const MOST_MADE = 2000;
+const LONGEST_MADE = 24;
+const LONGEST_IRI = 2000;
+
+/** The namespace of an IRI: up to its last `#` or `/`, where that is one that can be declared. */
+function spaceOf(iri: string): string | undefined {
+  const space = iri.slice(0, Math.max(iri.lastIndexOf("#"), iri.lastIndexOf("/")) + 1);
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^/]+\//i.test(space) && !space.endsWith("#")) return undefined;
+  return /[<>"{}|^`\\\u0000-\u0020]/.test(space) || visible(space) !== space ? undefined : space;
+}
+
+/** A host's name without what all have: `department0.university0` for `www.Department0.University0.edu`. */
+function hostName(host: string): string {
+  const parts = host.replace(/:\d+$/, "").replace(/^www\./i, "").split(".").filter((part) => /^[A-Za-z0-9-]+$/.test(part));
+  if (parts.length > 1) parts.pop();
+  const name = parts.join(".");
+  return /^[A-Za-z][A-Za-z0-9.-]+$/.test(name) ? name : "";
+}
+
 export class Prefixes {
   /** IRI of each prefix. */
   readonly all = new Map<string, string>();
   /** Prefix of each namespace. */
   private readonly names = new Map<string, string>();
+  /** Prefixes that were made up. */
+  private readonly made = new Set<string>();
   /** What the query whose answer is seen declares, and the same by namespace. */
   private declared = new Map<string, string>();
   private declaredNames = new Map<string, string>();
@@ -47,6 +69,7 @@ export class Prefixes {
       if (before !== undefined && before !== iri && this.names.get(before) === name) this.names.delete(before);
       this.all.set(name, iri);
       this.names.set(iri, name);
+      this.made.delete(name);
     }
   }
 
@@ -62,17 +85,34 @@ export class Prefixes {
 
   /** Makes up a prefix for the namespace of an IRI that has none, of the namespace's own last word. */
   coin(iri: string): void {
-    const end = Math.max(iri.lastIndexOf("#"), iri.lastIndexOf("/")) + 1;
-    const space = iri.slice(0, end);
-    if (!/^[a-z][a-z0-9+.-]*:\/\/[^/]+\//i.test(space) && !space.endsWith("#")) return;
-    if (this.names.has(space) || /[<>"{}|^`\\\u0000-\u0020]/.test(space)) return;
-    const words = space.replace(/^[a-z]+:\/\//i, "").split(/[/#]/).filter((w) => w !== "");
-    const word = words.reverse().map((w) => w.replace(/\.[a-z]{2,5}$/i, "").replace(/[^A-Za-z0-9-]/g, "")).find((w) => /^[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]$/.test(w));
-    const base = (word ?? "ns").toLowerCase().slice(0, 20).replace(/-$/, "");
+    const space = spaceOf(iri);
+    if (space === undefined || this.names.has(space) || this.made.size >= MOST_MADE) return;
+    const [host = "", ...path] = space.replace(/^[a-z]+:\/\//i, "").split(/[/#]/).filter((w) => w !== "");
+    const word = path.reverse().map((w) => w.replace(/\.[a-z]{2,5}$/i, "").replace(/[^A-Za-z0-9-]/g, "")).find((w) => /^[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]$/.test(w)) ?? hostName(host);
+    const base = (word || "ns").toLowerCase().slice(0, LONGEST_MADE).replace(/[-.]+$/, "");
     let name = base;
-    for (let i = 2; this.all.has(name); i++) name = `${base}${i}`;
+    for (let i = 2; this.all.has(name); i++) name = `${base}${/\d$/.test(base) ? "-" : ""}${i}`;
     this.all.set(name, space);
     this.names.set(space, name);
+    this.made.add(name);
+  }
+
+  /** Makes up prefixes for namespaces that several of these IRIs share, or that are a whole host. */
+  coinFor(iris: Iterable<string>): void {
+    const firsts = new Map<string, string>();
+    for (const iri of iris) {
+      if (iri.length > LONGEST_IRI) continue;
+      const space = spaceOf(iri);
+      if (space === undefined || space === iri || this.names.has(space)) continue;
+      const first = firsts.get(space);
+      if (first === undefined) firsts.set(space, iri);
+      if ((first !== undefined && first !== iri) || /^[a-z]+:\/\/[^/]*\/$/i.test(space)) this.coin(iri);
+    }
+  }
+
+  /** True for a prefix that was made up here: neither the server nor a query knows it. */
+  isMade(name: string): boolean {
+    return this.made.has(name) && !this.declared.has(name);
   }
 
   /** `foaf:name` for an IRI; `undefined` where no prefix fits. */

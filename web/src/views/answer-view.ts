@@ -2,13 +2,14 @@
 
 import type { Answer } from "../answer/answer.ts";
 import { Chart } from "../answer/chart.ts";
-import { Graph, type Triple } from "../answer/graph.ts";
-import { neighbours } from "../answer/neighbours.ts";
 import { GeoMap, MOST_POINTS } from "../answer/map.ts";
 import { type Where, whereIn } from "../answer/places.ts";
 import { Table } from "../answer/table.ts";
 import { button, h } from "../dom.ts";
 import { bytes, count, counted, milliseconds } from "../format.ts";
+import { type Plan, planOf } from "../graph/from-rows.ts";
+import { Graph } from "../graph/graph.ts";
+import { drawAnswer } from "../graph/load.ts";
 import type { Form } from "../query-form.ts";
 import { prefixes } from "../show.ts";
 
@@ -41,6 +42,8 @@ export class AnswerView {
   private graph: Graph | undefined;
   /** Columns with coordinates; unknown until rows came. */
   private where: Where | undefined;
+  /** How rows are drawn as a graph; unknown until rows came. */
+  private nodes: Plan | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private answer: Answer, private options: Options) {
@@ -67,11 +70,14 @@ export class AnswerView {
   async finish(): Promise<void> {
     if (this.tab === "graph") void this.picture();
     if (this.isGraph) return;
-    const where = whereIn(this.answer.columns, await this.answer.firstRows(100), this.answer.query);
-    if (!where) return;
-    this.where = where;
+    const { columns, query } = this.answer;
+    const rows = await this.answer.firstRows(100);
+    this.where = whereIn(columns, rows, query);
+    this.nodes = planOf(query, columns, rows, prefixes);
+    if (!this.where && !this.nodes) return;
     this.drawTabs();
-    if (this.options.tab === "map" && this.tab === "table") this.choose("map");
+    const wanted = this.options.tab;
+    if ((wanted === "map" || wanted === "graph") && this.tab === "table" && this.offered.includes(wanted)) this.choose(wanted);
   }
 
   stop(): void {
@@ -79,7 +85,7 @@ export class AnswerView {
   }
 
   private get offered(): Tab[] {
-    return ["table", this.isGraph ? "graph" : "chart", ...(this.where ? ["map" as const] : []), "plan"];
+    return ["table", ...(this.isGraph || this.nodes ? ["graph" as const] : []), ...(this.isGraph ? [] : ["chart" as const]), ...(this.where ? ["map" as const] : []), "plan"];
   }
 
   private show(): void {
@@ -146,12 +152,11 @@ export class AnswerView {
   }
 
   private async picture(): Promise<void> {
-    const rows = await this.answer.firstRows(1000);
-    if (this.tab !== "graph") return;
     this.graph?.stop();
-    this.graph = new Graph({ expand: (iri) => neighbours(iri) });
-    this.panel.replaceChildren(this.graph.element);
-    this.graph.add(rows.filter((row): row is Triple => row.length === 3 && row.every((t) => t !== null)));
+    const graph = new Graph({ expands: true });
+    this.graph = graph;
+    this.panel.replaceChildren(graph.element);
+    await drawAnswer(this.answer, graph, this.nodes, () => this.graph === graph && this.tab === "graph");
   }
 
   private filtered(): void {

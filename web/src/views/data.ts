@@ -8,7 +8,7 @@ import type { Description } from "../rdf/description.ts";
 import { iriText } from "../rdf/term.ts";
 import { queryHash } from "../show.ts";
 import { counts, data, listed } from "../state.ts";
-import { Connections } from "./connections.ts";
+import { ClassView } from "./class-view.ts";
 import { board, fileName, offerDownload } from "./download.ts";
 import { GraphList } from "./graph-list.ts";
 import { list } from "./listing.ts";
@@ -24,13 +24,14 @@ export class DataView implements View {
   private graphList = new GraphList();
   /** What is said about downloads of the whole store. */
   private board = board();
-  private connections = new Connections();
+  private classView = new ClassView();
+  private glance = h("div");
   private prefixList = new PrefixList();
   private loader: Loader | undefined;
   private round = 0;
 
   constructor() {
-    this.element.append(h("h1", {}, "Data"), this.facts, this.connections.element, this.adding, this.prefixList.element);
+    this.element.append(h("h1", {}, "Data"), this.glance, this.classView.element, this.facts, this.adding, this.prefixList.element);
   }
 
   show(): void {
@@ -42,7 +43,7 @@ export class DataView implements View {
   }
 
   hide(): void {
-    this.connections.stop();
+    this.classView.stop();
   }
 
   private async fill(): Promise<void> {
@@ -51,12 +52,13 @@ export class DataView implements View {
     const found = await counts();
     if (round !== this.round) return;
     if (!about || !found) {
+      this.glance.replaceChildren();
       this.facts.replaceChildren(failure("No description of the data: the server requires a token, or cannot be reached."));
       return;
     }
     const which = graphsParameter();
     const link = (text: string) => queryHash(text, which);
-    this.facts.replaceChildren(
+    this.glance.replaceChildren(
       h(
         "dl", { class: "facts" },
         fact("Triples", found.triples), fact("Subjects", found.subjects), fact("Predicates", found.predicateCount), fact("Classes", found.classCount), fact("Named graphs", about.graphs),
@@ -65,6 +67,8 @@ export class DataView implements View {
         ? "The default graph is empty, so the page reads all graphs together."
         : found.ofAll ? "The counts of subjects, predicates and classes are those of all graphs; the default graph is too large to be counted by itself."
         : about.namedQuads > 0 ? (graphs() === "all" ? "All graphs together." : `The default graph alone; ${counted(about.namedQuads, "triple")} are in named graphs.`) : ""),
+    );
+    this.facts.replaceChildren(
       this.download(about),
       h(
         "div", { class: "columns" },
@@ -79,7 +83,7 @@ export class DataView implements View {
       if (!this.loader.element.isConnected) this.adding.replaceChildren(this.loader.element);
     } else this.adding.replaceChildren(h("h2", {}, "Adding data"), h("p", { class: "soft" }, `This server is read-only. To add data, ${HOW_TO_WRITE}.`));
     void this.prefixList.show(about.writable);
-    void this.connections.show(found.classes);
+    void this.classView.show(found.classes, found.classCount);
     await this.graphList.show(about);
   }
 

@@ -11,11 +11,17 @@ export function markdown(columns: string[], rows: (Term | null)[][]): string {
 function value(term: Term | null): string {
   if (term === null) return "";
   switch (term.type) {
-    case "iri": return cell(prefixes.short(term.value) ?? `<${term.value}>`);
+    case "iri": return cell(known(term.value) ?? `<${term.value}>`);
     case "blank": return cell(`_:${term.value}`);
     case "triple": return cell(term.value);
     case "literal": return cell(term.value + (term.cut === undefined ? "" : "…") + (mark(term).startsWith("@") ? ` ${mark(term)}` : ""));
   }
+}
+
+/** A short name that is understood elsewhere, too: not by a prefix that the page made up. */
+function known(iri: string): string | undefined {
+  const short = prefixes.short(iri);
+  return short !== undefined && prefixes.isMade(short.slice(0, short.indexOf(":"))) ? undefined : short;
 }
 
 /** What has a meaning in a table's cell is escaped, so that a value is text and nothing else. */

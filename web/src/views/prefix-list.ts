@@ -8,6 +8,11 @@ import { problemIn } from "../net/upload.ts";
 import { visible } from "../rdf/term.ts";
 import { prefixes } from "../show.ts";
 
+/** Prefixes that are listed. */
+const MOST = 1000;
+/** Where a prefix comes from that no query may use without declaring it. */
+const MADE = "made up by this page";
+
 export class PrefixList {
   readonly element = h("div", { class: "prefixes" });
   private said = h("div", { attrs: { "aria-live": "polite" } });
@@ -16,10 +21,11 @@ export class PrefixList {
     const own = ownPrefixes();
     // Without the server's list there are the prefixes that this page knows and made up.
     const all = own?.map((p): [string, string, string] => [p.prefix, p.iri, p.from === "set" ? "set here" : "from the data"]) ?? [...prefixes.all].map(([name, iri]): [string, string, string] => [name, iri, "known to this page"]);
+    if (own) for (const [name, iri] of prefixes.all) if (prefixes.isMade(name) && all.length < MOST) all.push([name, iri, MADE]);
     const editable = writable && own !== undefined;
     const rows = all.sort(([a], [b]) => a.localeCompare(b)).map(([name, iri, from]) => h(
       "tr", {}, h("th", { attrs: { scope: "row" } }, h("code", {}, `${visible(name)}:`)), h("td", { class: "what" }, h("code", { attrs: { dir: "ltr" } }, visible(iri))), h("td", { class: "soft" }, from),
-      h("td", {}, editable ? button("Remove", () => void this.change(() => dropPrefix(name), writable), { attrs: { "aria-label": `Remove ${name}:` } }) : null),
+      h("td", {}, editable && from !== MADE ? button("Remove", () => void this.change(() => dropPrefix(name), writable), { attrs: { "aria-label": `Remove ${name}:` } }) : null),
     ));
     const open = this.element.querySelector("details")?.open ?? false;
     const heads = ["Prefix", "IRI", "From"].map((t) => h("th", { attrs: { scope: "col" } }, t));

@@ -1,14 +1,14 @@
 // A resource's page: what the data says about it and what refers to it in two columns, each predicate once, a page of values at a time.
 
-import { Graph } from "../answer/graph.ts";
-import { neighbours } from "../answer/neighbours.ts";
 import { button, failure, h } from "../dom.ts";
 import { count, counted } from "../format.ts";
-import { languages, label as labelFor, LABELS, LONGEST } from "../labels.ts";
+import { neighbours } from "../graph/expand.ts";
+import { Graph } from "../graph/graph.ts";
+import { languages, label as labelFor, LONGEST, namingRank } from "../labels.ts";
 import { ProblemError } from "../net/http.ts";
 import { type Row, select } from "../net/select.ts";
 import { iriText, isWeb, RDF_TYPE, type Term, visible } from "../rdf/term.ts";
-import { copyText, iriLink, prefixes, queryHash, showValue, termNode } from "../show.ts";
+import { copyText, iriLink, learnNames, prefixes, queryHash, showValue, termNode } from "../show.ts";
 import { entitle } from "../title.ts";
 import { blankHash } from "./blank-node.ts";
 import { Pictures } from "./pictures.ts";
@@ -64,6 +64,7 @@ export class ResourceView implements View {
     this.hide();
     this.iri = iri;
     this.stop = new AbortController();
+    learnNames([{ type: "iri", value: iri }]);
     this.title = prefixes.shown(iri);
     void this.fill(this.stop.signal);
   }
@@ -93,14 +94,15 @@ export class ResourceView implements View {
     const copied = h("span", { attrs: { role: "status" } });
     const web = isWeb(iri) ? h("a", { class: "button", attrs: { href: iri, rel: "noreferrer noopener", target: "_blank" } }, "On the web ↗") : null;
     const ask = h("a", { class: "button", attrs: { href: queryHash(`SELECT * WHERE {\n  ${name} ?p ?o\n}\nLIMIT 1000\n`) } }, "Query");
-    const short = h("code", { class: "soft" }, "");
     this.heading = h("h1", {}, h("bdi", { attrs: { dir: "ltr" } }, prefixes.shown(iri)));
+    /** The IRI, where the heading is not the IRI itself: it is read once. */
+    const whole = h("span");
     this.badges = h("span", { class: "badges" });
     this.about = h("p", { class: "description" });
     this.pictures = new Pictures();
     this.element.replaceChildren(
       h("header", { class: "resource-head" }, this.heading, this.badges),
-      h("p", { class: "resource-iri" }, short, " ", h("code", { attrs: { dir: "ltr" } }, visible(iri)), " ", button("Copy", () => void copyText(iri).then((d) => (copied.textContent = d ? "copied" : "not allowed")), { class: "link" }), " ", copied),
+      h("p", { class: "resource-iri" }, prefixes.short(iri) === undefined ? whole : h("code", { attrs: { dir: "ltr" } }, visible(iri)), " ", button("Copy", () => void copyText(iri).then((d) => (copied.textContent = d ? "copied" : "not allowed")), { class: "link" }), " ", copied),
       this.about, this.pictures.element,
       h("p", { class: "tools" }, ask, " ", web, " ", button("Neighbourhood", () => void this.draw(picture), { title: "Draws what is around it" })),
       also, classes, picture,
@@ -114,8 +116,8 @@ export class ResourceView implements View {
     void labelFor(iri).then((found) => {
       if (!found || signal.aborted) return;
       const text = visible(found.text.slice(0, LONGEST));
-      // The short name gives its place as the heading to the label.
-      short.textContent = prefixes.short(iri) ?? "";
+      // The heading was the IRI, and is its label now.
+      whole.replaceChildren(h("code", { attrs: { dir: "ltr" } }, visible(iri)));
       this.heading.replaceChildren(h("bdi", { class: "label", attrs: { dir: "auto", ...(found.lang ? { lang: found.lang } : {}) } }, text));
       this.title = text;
       entitle(text);
@@ -164,7 +166,7 @@ export class ResourceView implements View {
       const found = await select(`SELECT ?p (COUNT(*) AS ?n) { ${pattern} } GROUP BY ?p ORDER BY DESC(?n) LIMIT ${LISTED}`, { ...ALL, signal });
       const groups = found.flatMap(([p, n]): Group[] => (p ? [{ way, predicate: p.value, count: Number(n?.value ?? 0) }] : []));
       // What says what it is comes first, then few before many: a hub's millions are not what one reads first.
-      const rank = ({ predicate }: Group) => (predicate === RDF_TYPE ? 0 : LABELS.includes(predicate) ? 1 : DESCRIPTIONS.includes(predicate) ? 2 : 3);
+      const rank = ({ predicate }: Group) => (predicate === RDF_TYPE ? 0 : namingRank(predicate) < Infinity ? 1 : DESCRIPTIONS.includes(predicate) ? 2 : 3);
       groups.sort((a, b) => rank(a) - rank(b) || (way === "out" ? a.count - b.count : 0));
       place.removeAttribute("aria-busy");
       if (groups.length === 0) {
@@ -200,6 +202,7 @@ export class ResourceView implements View {
     try {
       const found = await select(`SELECT ?v { ${triple} } LIMIT ${size} OFFSET ${from}`, { ...ALL, signal });
       const step = `${group.way === "out" ? ">" : "<"}${group.predicate}`;
+      learnNames(found.map(([value]) => value));
       const items = found.map(([value]) => h("li", {}, valueNode(value ?? null, (label) => blankHash(label, { from: iri, by: [step] }))));
       place.replaceChildren(h("ul", {}, ...items), this.pager(group, name, place, from, size, signal));
       if (group.way === "out") this.learn(group, found);
@@ -241,7 +244,7 @@ export class ResourceView implements View {
     const { iri } = this;
     this.graph?.stop();
     const { signal } = this.stop;
-    const graph = new Graph({ expand: (around) => neighbours(around, signal) });
+    const graph = new Graph({ expands: true });
     this.graph = graph;
     place.replaceChildren(graph.element);
     try {

@@ -4,7 +4,7 @@ import { h } from "../dom.ts";
 import { graphsMatter, graphsOfNames } from "../graphs.ts";
 import { type Found, type Hit, PATIENCE, search } from "../net/search.ts";
 import { visible } from "../rdf/term.ts";
-import { nameOf, prefixes, resourceHash } from "../show.ts";
+import { learnNames, nameOf, prefixes, resourceHash } from "../show.ts";
 
 /** Milliseconds after the last key. */
 const PAUSE = 120;
@@ -86,6 +86,7 @@ export class SearchBox {
   }
 
   private line(hit: Hit, i: number): HTMLElement {
+    learnNames([{ type: "iri", value: hit.iri }]);
     const short = prefixes.shown(hit.iri);
     const label = hit.label === undefined ? nameOf(hit.iri) : visible(hit.label);
     const other = hit.matched !== undefined && hit.label !== undefined && hit.matched !== hit.label && !hit.iri.includes(hit.matched) ? hit.matched : "";
