@@ -91,7 +91,7 @@ pub(crate) async fn guard<F: Future<Output = Response<Body>>>(
 enum Checked {
     /// A request for the methods that its path supports.
     Options(&'static str),
-    /// A request for its route, with the connection, which tells the caller.
+    /// A request that may reach its route: its connection, with the caller that the request's token identifies.
     Passed(Arc<Connection>),
 }
 

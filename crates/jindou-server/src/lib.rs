@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
 //! | `local` | the Unix socket |
-//! | `gathered` | sends the responses to pipelined requests together |
 //! | `stalled` | cuts connections whose readers do not read, when memory is short |
+//! | `write_buffer` | sends the responses to pipelined requests together |
 //! | `auth` | tokens, and the rights that they grant |
 //! | `guard` | checks that every request must pass |
 //! | `bodies` | charges request bodies to the memory of all queries |
@@ -45,7 +45,6 @@ mod consistency;
 #[doc(hidden)]
 pub mod documents;
 mod figures;
-mod gathered;
 mod guard;
 mod inline;
 mod jobs;
@@ -71,6 +70,7 @@ mod slots;
 mod stalled;
 mod tls;
 mod write;
+mod write_buffer;
 
 /// Milliseconds, rounded to microseconds.
 fn millis(time: std::time::Duration) -> f64 {

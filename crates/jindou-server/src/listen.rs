@@ -3,7 +3,6 @@
 use crate::admission::limits::{Admission, AdmissionLimits};
 use crate::admission::{Queries, Upkeep};
 use crate::auth::{Caller, Keyring};
-use crate::gathered::Gathering;
 use crate::jobs::Jobs;
 use crate::live::CancelCause;
 use crate::local::{LocalSocket, LocalStream};
@@ -15,6 +14,7 @@ use crate::run::{Connection, client_of};
 use crate::shared::AppState;
 use crate::slots::Slots;
 use crate::stalled::Stalling;
+use crate::write_buffer::WriteBuffer;
 use crate::{kept, tls};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -513,7 +513,7 @@ async fn converse<S>(
             async move { Ok::<_, Infallible>(routes.answer(connection, request).await) }
         })
     };
-    let io = Gathering::new(Stalling::new(stream, memory));
+    let io = WriteBuffer::new(Stalling::new(stream, memory));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)

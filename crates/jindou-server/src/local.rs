@@ -2,9 +2,13 @@
 
 use crate::options::ServeError;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 #[cfg(unix)]
-use tokio::net::UnixListener;
+use {
+    socket2::{Domain, SockAddr, Socket, Type},
+    std::path::PathBuf,
+    tokio::net::UnixListener,
+};
 
 /// A connection through a Unix socket.
 #[cfg(unix)]
@@ -13,9 +17,11 @@ pub(crate) type LocalStream = tokio::net::UnixStream;
 pub(crate) type LocalStream = tokio::net::TcpStream;
 
 /// A Unix socket, whose file is removed when this is dropped.
+#[cfg(unix)]
 pub(crate) struct LocalSocket {
     path: PathBuf,
-    #[cfg(unix)]
+    /// Device and inode of the file.
+    file: Option<(u64, u64)>,
     listener: UnixListener,
 }
 
@@ -38,26 +44,32 @@ impl LocalSocket {
                     "a file that is not a socket is there; choose another path".into(),
                 ));
             }
-            match std::os::unix::net::UnixStream::connect(path) {
-                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+            // A server that is busy may not accept the connection now, which is then `WouldBlock`.
+            let probe = Socket::new(Domain::UNIX, Type::STREAM, None).and_then(|socket| {
+                socket.set_nonblocking(true)?;
+                socket.connect(&SockAddr::unix(path)?)
+            });
+            match probe.map_err(|e| (e.kind(), e)) {
+                Err((io::ErrorKind::ConnectionRefused, _)) => {
                     std::fs::remove_file(path).map_err(|e| failed(e.to_string()))?;
                 }
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => {
-                    return Err(failed(format!(
-                        "it cannot be told whether it is in use: {e}"
-                    )));
-                }
-                Ok(_) => {
+                Err((io::ErrorKind::NotFound, _)) => {}
+                Ok(()) | Err((io::ErrorKind::WouldBlock, _)) => {
                     return Err(failed(
                         "another program listens there; end it, or choose another path".into(),
                     ));
+                }
+                Err((_, e)) => {
+                    return Err(failed(format!(
+                        "cannot find out whether another program listens there: {e}"
+                    )));
                 }
             }
         }
         let listener = UnixListener::bind(path).map_err(|e| failed(e.to_string()))?;
         Ok(Self {
             path: path.into(),
+            file: identity(path),
             listener,
         })
     }
@@ -70,6 +82,26 @@ impl LocalSocket {
     }
 }
 
+#[cfg(unix)]
+impl Drop for LocalSocket {
+    fn drop(&mut self) {
+        // After the file was removed by hand, it may be that of another server.
+        if self.file.is_some() && identity(&self.path) == self.file {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = path.symlink_metadata().ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+pub(crate) enum LocalSocket {}
+
 #[cfg(not(unix))]
 impl LocalSocket {
     pub(crate) fn listen(path: &Path) -> Result<Self, ServeError> {
@@ -80,13 +112,6 @@ impl LocalSocket {
     }
 
     pub(crate) async fn accept(&self) -> io::Result<(LocalStream, String)> {
-        std::future::pending().await
-    }
-}
-
-impl Drop for LocalSocket {
-    fn drop(&mut self) {
-        // Another server may have replaced the file only if it was removed by hand, so it is this server's.
-        let _ = std::fs::remove_file(&self.path);
+        match *self {}
     }
 }

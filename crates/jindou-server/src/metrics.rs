@@ -16,8 +16,8 @@ pub(crate) struct Metrics {
     seconds: HistogramVec,
     queries: IntCounterVec,
     requests: IntCounterVec,
-    /// Members of `requests` for the status 200 at `/query` and at `/sparql`. Like those below, they are kept from
-    /// their first use on, since finding a metric by its labels takes a lock and a hash for each.
+    /// Members of `requests` for the status 200 at `/query` and at `/sparql`. Cached at first use, as are those
+    /// below, since a lookup by labels takes a lock and hashes each label.
     answered: [OnceLock<IntCounter>; 2],
     /// Members of `seconds`, and of `queries` for the outcome `ok`, for each class.
     classes: [(OnceLock<Histogram>, OnceLock<IntCounter>); 3],

@@ -2,6 +2,7 @@
 //! short, such connections are closed.
 
 use crate::listen::MAX_HEAD;
+use crate::write_buffer::CAPACITY;
 use jindou::{Charge, Holder, MemoryBudget};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Largest number of bytes that a connection holds for its reader: hyper's buffer, and the next chunk.
-const HELD: u64 = MAX_HEAD as u64 + (64 << 10);
+/// Largest number of bytes that a connection holds for its reader: hyper's buffer, the next chunk, and short responses.
+const HELD: u64 = MAX_HEAD as u64 + (64 << 10) + CAPACITY as u64;
 /// Time for which a reader may stall while memory is short.
 pub(crate) const SLOW: Duration = Duration::from_secs(2);
 

@@ -3,6 +3,8 @@
 use crate::{get, options, serve, thousand, until};
 use jindou_server::{ServeError, Server};
 use jindou_testing::http::{Answer, receive, send};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -67,4 +69,40 @@ fn only_sockets_of_servers_that_have_ended_are_replaced() {
     assert!(refusal(&long).contains("SUN_LEN"));
     let nowhere = folder.path().join("nowhere/socket");
     assert!(refusal(&nowhere).contains("No such file"));
+}
+
+#[test]
+fn the_socket_of_another_server_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let first = serve(thousand(), options().with_unix_socket(&path));
+    std::fs::remove_file(&path).unwrap();
+    let second = serve(thousand(), options().with_unix_socket(&path));
+    first.stop();
+    assert_eq!(by_socket(&path, "/health").status, 200);
+    second.stop();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_program_that_accepts_no_connection_now_listens_nevertheless() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let socket = || Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    let address = SockAddr::unix(&path).unwrap();
+    let busy = socket();
+    busy.bind(&address).unwrap();
+    busy.listen(0).unwrap();
+    let mut waiting = vec![];
+    loop {
+        let next = socket();
+        next.set_nonblocking(true).unwrap();
+        let connected = next.connect(&address);
+        waiting.push(next);
+        match connected {
+            Ok(()) => assert!(waiting.len() < 100),
+            Err(e) => break assert_eq!(e.kind(), ErrorKind::WouldBlock),
+        }
+    }
+    assert!(refusal(&path).contains("another program listens"));
 }
