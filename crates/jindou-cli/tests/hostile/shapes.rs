@@ -12,7 +12,7 @@ pub enum To {
     Query,
     Prepared,
     Update,
-    /// A request that puts a graph in this format.
+    /// `PUT /store` with a document of this media type.
     Store(&'static str),
 }
 

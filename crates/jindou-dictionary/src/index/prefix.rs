@@ -1,15 +1,14 @@
-//! `STRSTARTS(?x, constant)` and `STRSTARTS(STR(?x), constant)` as intervals of lex indexes, without reading a term. Of
-//! `REGEX` with a pattern such as `^constant.*`, the terms outside these intervals are decided.
+//! Decides `STRSTARTS(?x, constant)` and `STRSTARTS(STR(?x), constant)` without reading a term: the terms that begin with
+//! the constant are intervals of lex indexes. For `REGEX` with a pattern such as `^constant.*`, terms outside these
+//! intervals are rejected, and those inside are left to the engine, which matches the whole pattern.
 
+use super::ranks::by_parts;
 use super::{Call, Estimate, Probe, QuestionPart, Verdict};
 use crate::Dictionary;
 use crate::value::NO_LEX;
 use jindou_model::term;
 use jindou_values::pattern::Pattern;
 use std::ops::Range;
-
-/// Number of ids that are processed together.
-const PART: usize = 1024;
 
 pub(super) struct PrefixProbe<'a> {
     dictionary: &'a Dictionary,
@@ -84,8 +83,8 @@ impl<'a> PrefixProbe<'a> {
     }
 }
 
-/// The bytes with which every text begins that a pattern without flags matches; `None` if there are none, or the pattern
-/// is invalid. A pattern with alternatives is not analysed.
+/// The constant bytes with which each text must begin to match a pattern without flags. `None` if there are none, if the
+/// pattern has alternatives, or if it is invalid.
 fn beginning_of(pattern: &[u8]) -> Option<&[u8]> {
     let rest = pattern.strip_prefix(b"^")?;
     let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"/:-_#@ ,;=%&~".contains(b);
@@ -134,13 +133,10 @@ impl Probe for PrefixProbe<'_> {
     }
 
     fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]) {
-        let mut lexes = [NO_LEX; PART];
-        for (ids, out) in ids.chunks(PART).zip(out.chunks_mut(PART)) {
-            let lexes = &mut lexes[..ids.len()];
-            self.dictionary.lex_into(ids, lexes);
-            for ((out, &lex), &id) in out.iter_mut().zip(&*lexes).zip(ids) {
+        by_parts(self.dictionary, ids, out, |ids, lexes, out| {
+            for ((out, &lex), &id) in out.iter_mut().zip(lexes).zip(ids) {
                 *out = self.verdict(id, lex);
             }
-        }
+        });
     }
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// The index that every store has. It is part of `dictionary.jd`, written by [`crate::write_dictionary`], and answers
 /// [`Question::Compare`] with literals. It leaves unsettled: ill-typed literals, durations, and terms whose datatype is
-/// not the constant's, except where SPARQL defines them as "not equal". It also answers `STRSTARTS` with a constant, and
-/// `REGEX` in part, by the positions of terms in the order of their bytes.
+/// not the constant's, except where SPARQL defines them as "not equal". It also decides calls that compare the
+/// beginning of a text with a constant, by positions of terms in the order of their bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueRanks;
 
@@ -191,13 +191,25 @@ impl Probe for RankProbe<'_> {
     }
 
     fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]) {
-        // An array on the stack, since a query may have a hundred thousand probes.
-        let mut lexes = [NO_LEX; PART];
-        for (ids, out) in ids.chunks(PART).zip(out.chunks_mut(PART)) {
-            let lexes = &mut lexes[..ids.len()];
-            self.dictionary.lex_into(ids, lexes);
+        by_parts(self.dictionary, ids, out, |ids, lexes, out| {
             self.test_part(ids, lexes, out);
-        }
+        });
+    }
+}
+
+/// Calls `test` with parts of the ids, their lex indexes, and the verdicts to write.
+pub(super) fn by_parts(
+    dictionary: &Dictionary,
+    ids: &[u32],
+    out: &mut [Verdict],
+    test: impl Fn(&[u32], &[u32], &mut [Verdict]),
+) {
+    // An array on the stack, since a query may have a hundred thousand probes.
+    let mut lexes = [NO_LEX; PART];
+    for (ids, out) in ids.chunks(PART).zip(out.chunks_mut(PART)) {
+        let lexes = &mut lexes[..ids.len()];
+        dictionary.lex_into(ids, lexes);
+        test(ids, lexes, out);
     }
 }
 

@@ -212,8 +212,8 @@ impl Strings {
         last
     }
 
-    /// The [heads](term::head) of the terms, ascending, each with the lex index of its first term. O(heads log n). `None`
-    /// if there are more than `most`, or if a block is damaged.
+    /// The different [heads](term::head) of all terms, ascending, each with the lex index of its first term. `None` if
+    /// there are more than `most` heads, or if a block of terms is damaged. O(heads × log terms).
     #[must_use]
     pub fn heads(&self, most: usize) -> Option<Vec<(u32, Box<[u8]>)>> {
         let (mut at, mut bytes, mut out) = (0, vec![], vec![]);

@@ -294,7 +294,7 @@ impl Dictionary {
         self.file.array(&self.numbers)
     }
 
-    /// One of the numbers with this rank, read from its lexical form.
+    /// Parses the lexical form of one of the numbers that have this rank.
     fn exact_number(&self, rank: u32) -> Option<Number> {
         let lexes: &[u32] = self.file.array(&self.number_lex);
         self.number_at(*lexes.get(rank as usize)?)

@@ -29,7 +29,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         let mut chain = vec![];
         let (mut op, mut at) = (op, node);
         let below = loop {
-            // Others are computed by an operator above.
+            // The ORDER BY above evaluates the others itself.
             if !op.is_computed_above {
                 chain.push((op, at));
             }

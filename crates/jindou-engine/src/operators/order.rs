@@ -85,9 +85,10 @@ enum Bound {
 /// A [`Sorter`] that still gets rows, in one worker.
 pub(crate) struct SortInput {
     sorter: Sorter,
-    /// Compute the columns of [`FlatRows::values`].
+    /// Evaluate the sort keys that are expressions, one for each column of [`FlatRows::values`].
     evaluators: Vec<Evaluator>,
-    /// The values of a batch's rows in these columns.
+    /// Scratch memory: for each such column, the numbers that the values of the current batch have in its
+    /// [`ValueKeys`](crate::values::ValueKeys).
     values: Vec<Vec<u32>>,
     kept: Batch,
     index: Vec<u32>,

@@ -208,7 +208,8 @@ impl ValueKeys {
         Ok(self.end(class, start))
     }
 
-    /// Makes room for a value with this many more bytes of content. Returns the number of bytes so far.
+    /// Reserves space for one more value, or for more content of the current one. Returns the length of all contents
+    /// so far.
     #[inline]
     fn reserve(&mut self, more: usize) -> Result<usize> {
         let (keys, contents) = (self.keys.len() + 1, self.contents.len() + more);

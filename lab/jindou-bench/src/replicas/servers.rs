@@ -103,7 +103,7 @@ impl Server {
         }
     }
 
-    /// Ends it by SIGTERM if it runs; false if it does not end.
+    /// Stops the server by SIGTERM, if it runs. Returns false if it has not exited after [`PATIENCE`].
     pub fn end(&mut self) -> bool {
         let process = self.process.as_mut();
         process.is_none_or(|process| process.terminate(PATIENCE))
@@ -149,13 +149,13 @@ impl Moves {
         !self.count().is_multiple_of(2)
     }
 
-    /// True if it was away at any time since it had made this many moves.
+    /// True if the server was down at any time since [`Self::count`] returned `moves`.
     pub fn was_away(&self, moves: u64) -> bool {
         !moves.is_multiple_of(2) || self.count() != moves
     }
 }
 
-/// Where everything lies.
+/// Folders of the servers, the log and the data of a benchmark.
 pub struct Place {
     // Before the folder in which its disks are.
     isolated: Option<Isolated>,

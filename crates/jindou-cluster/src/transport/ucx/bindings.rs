@@ -10,7 +10,8 @@ pub const UCP_API_MAJOR: c_uint = 1;
 pub const UCP_API_MINOR: c_uint = 13;
 
 pub type ucs_status_t = i8;
-/// Null, an address, or a status as one of the last addresses.
+/// Null if the operation is complete; the address of a request; or an error, whose (negative) status is cast to an
+/// address.
 pub type ucs_status_ptr_t = *mut c_void;
 pub const UCS_OK: ucs_status_t = 0;
 pub const UCS_ERR_NO_MEMORY: ucs_status_t = -4;

@@ -83,7 +83,7 @@ impl UcxTransport {
         let regions = std::mem::take(&mut *lock(&self.regions));
         let (handles, kept): (Vec<_>, Vec<_>) = regions.into_values().unzip();
         self.core().shut(handles);
-        // The memory may be released only now that UCX no longer has it registered.
+        // UCX has unregistered the memory above, so it can be released now.
         drop(kept);
     }
 }
