@@ -59,7 +59,7 @@ impl<S> Clone for WriteBuffer<S> {
 
 impl<S> WriteBuffer<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self(Arc::new(Mutex::new(Gathered {
+        Self(Arc::new(Mutex::new(Buffered {
             stream,
             unsent: Vec::new(),
             sent: 0,

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 pub(super) struct PrefixProbe<'a> {
     dictionary: &'a Dictionary,
-    /// The tags whose terms are decided, in ascending order, with no empty interval of terms.
+    /// The tags of which the dictionary has terms, and whose terms are decided. Ascending, as their intervals are.
     decided: Vec<DecidedTag>,
     /// The verdict on terms that begin with the constant.
     inside: Verdict,
@@ -72,13 +72,14 @@ impl<'a> PrefixProbe<'a> {
                 _ => Verdict::Unsettled,
             };
         }
-        match self.decided.iter().find(|tag| tag.all.contains(&lex)) {
-            None => Verdict::Unsettled,
-            Some(tag) => match &tag.passing {
+        let at = self.decided.partition_point(|tag| tag.all.end <= lex);
+        match self.decided.get(at) {
+            Some(tag) if tag.all.contains(&lex) => match &tag.passing {
                 None => Verdict::Error,
                 Some(passing) if passing.contains(&lex) => self.inside,
                 Some(_) => Verdict::False,
             },
+            _ => Verdict::Unsettled,
         }
     }
 }

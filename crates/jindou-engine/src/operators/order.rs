@@ -73,7 +73,7 @@ pub(crate) struct Sorter {
     budget: MemoryBudget,
 }
 
-/// The largest first key of the rows that are needed.
+/// The first key of the last row, in the order of the sort, that is needed.
 #[derive(Clone, Copy)]
 enum Bound {
     /// The key of an id.

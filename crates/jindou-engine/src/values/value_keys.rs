@@ -23,7 +23,9 @@ const CONTENT_BITS: u32 = 56;
 /// Bytes of a double, with which the content of a number begins.
 const DOUBLE: usize = 8;
 /// Length in bytes from which on comparing contents counts as work.
-const LONG: usize = 1 << 12;
+const LONG: usize = 1 << 9;
+/// Capacity in bytes that scratch memory keeps from one value to the next.
+const KEPT: usize = 1 << 10;
 /// Work of reading a byte of a value that is parsed.
 const PARSED: usize = 8;
 
@@ -39,6 +41,8 @@ pub(crate) struct ValueKeys {
     has_long: bool,
     string: u8,
     number: u8,
+    /// Scratch memory: the canonical bytes of a number.
+    exact: Vec<u8>,
     charge: OperatorCharge,
 }
 
@@ -58,6 +62,7 @@ impl ValueKeys {
             has_long: false,
             string: class(&[term::STRING]),
             number: class(&[term::FIRST_DATATYPE, b'0']),
+            exact: vec![],
             charge: OperatorCharge::for_holder(Holder::OrderBy, budget),
         }
     }
@@ -170,10 +175,13 @@ impl ValueKeys {
         let start = self.reserve(DOUBLE)?;
         self.contents.extend_from_slice(&bits.to_be_bytes());
         if !is_double {
-            let mut exact = Vec::with_capacity(32);
+            let mut exact = std::mem::take(&mut self.exact);
+            exact.clear();
             n.push(&mut exact);
             self.reserve(exact.len())?;
             self.contents.extend_from_slice(&exact);
+            exact.shrink_to(KEPT);
+            self.exact = exact;
         }
         Ok(self.end(self.number, start))
     }

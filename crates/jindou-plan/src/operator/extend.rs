@@ -21,7 +21,8 @@ pub struct Extend {
 }
 
 /// Marks the BINDs directly below an operator whose slots satisfy `is_own`, which nothing but that operator reads, as
-/// computed by the operator. Slots that other BINDs read are left out.
+/// computed by the operator. A BIND that another one reads, or whose expression reads a slot that a BIND above it binds
+/// (as an outer row of EXISTS may), remains an operator.
 pub(super) fn compute_above(mut input: &mut Operator, is_own: impl Fn(Slot) -> bool) {
     let (mut read, mut bound) = (SlotSet::default(), SlotSet::default());
     while let Operator::Extend(e) = input {

@@ -14,6 +14,9 @@ const CHECK: usize = 1 << 16;
 const MANY: usize = 8;
 /// Number of rows from which on their values are sorted by parts of their bytes.
 const FEW: usize = 8;
+/// Largest number of parts, of eight bytes each, by which values are sorted. Values that differ only behind these are
+/// compared as a whole. Otherwise values of which each is a prefix of the next would be read once for every part.
+const MOST_PARTS: usize = 16;
 /// Bits of a base term's key that are not the position of an added term.
 const BASE_BITS: u32 = 64 - PLACE_BITS;
 
@@ -356,7 +359,7 @@ impl RowOrder {
                         Ok(all.order(a, all, b))
                     })?;
                 } else {
-                    all.sort(rows);
+                    all.sort(rows, ctx)?;
                 }
             }
         }
@@ -487,46 +490,53 @@ impl<'r> WideRows<'r> {
     }
 
     /// Sorts all rows.
-    fn sort(self, rows: &mut [(u64, u32)]) {
+    fn sort(self, rows: &mut [(u64, u32)], ctx: &QueryContext<'_>) -> Result<()> {
         let Some(&SortColumn {
             from: KeySource::Values(column),
             descending,
         }) = self.by.first()
         else {
             rows.sort_unstable_by(|a, b| self.order(a, self, b));
-            return;
+            return Ok(());
         };
         rows.sort_unstable();
         let values = &self.of.values[column];
         for group in rows.chunk_by_mut(|a, b| a.0 == b.0) {
             let number = directed(group[0].0, descending);
             match values.keys.is_ordered_by_bytes(number) {
-                true => self.sort_by_bytes(group, values, descending, 0),
+                true => self.sort_by_bytes(group, values, descending, [0, MOST_PARTS], ctx)?,
                 false => group.sort_unstable_by(|a, b| self.order(a, self, b)),
             }
             group
                 .iter_mut()
                 .for_each(|row| row.0 = directed(number, descending));
         }
+        Ok(())
     }
 
     /// Sorts rows whose first keys have the same number and the same first `depth` bytes of content, where zeros stand
     /// for bytes behind its end. Eight bytes behind those that all have in common are compared as one number, in place
-    /// of the rows' first keys, which are lost; then each group of rows with the same number is sorted.
+    /// of the rows' first keys, which are lost; then each group of rows with the same number is sorted, by at most
+    /// `parts` such numbers.
     fn sort_by_bytes(
         self,
         rows: &mut [(u64, u32)],
         values: &ValueColumn,
         descending: bool,
-        depth: usize,
-    ) {
+        [depth, parts]: [usize; 2],
+        ctx: &QueryContext<'_>,
+    ) -> Result<()> {
+        if rows.len() >= CHECK {
+            ctx.check()?;
+        }
         let content = |row: &(u64, u32)| values.content(row.1);
         let first = rows.first().map_or(&[][..], content);
         let is_first = |row: &(u64, u32)| content(row) == first;
         let ends = |row: &(u64, u32)| content(row).len() < depth;
-        if rows.len() < FEW || rows.iter().any(ends) || rows.iter().all(is_first) {
+        let is_last = parts == 0 || rows.len() < FEW;
+        if is_last || rows.iter().any(ends) || rows.iter().all(is_first) {
             rows.sort_unstable_by(|a, b| self.order_of_values(a.1, self, b.1));
-            return;
+            return Ok(());
         }
         let common = |end: usize, row: &(u64, u32)| {
             let both = first[depth..end].iter().zip(&content(row)[depth..]);
@@ -542,8 +552,9 @@ impl<'r> WideRows<'r> {
         }
         rows.sort_unstable();
         for group in rows.chunk_by_mut(|a, b| a.0 == b.0) {
-            self.sort_by_bytes(group, values, descending, depth + 8);
+            self.sort_by_bytes(group, values, descending, [depth + 8, parts - 1], ctx)?;
         }
+        Ok(())
     }
 
     fn count_work(self, a: u32, b: u32) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::logical::LogicalPattern;
 use jindou_graph::counts::CountedGraphs;
 use jindou_graph::segment::GraphScope;
 use jindou_syntax::algebra::{Function, Variable};
-use jindou_values::{Value, value};
+use jindou_values::{NumericKind, Value, value};
 
 /// A set of columns of triples, as bits.
 pub(super) type Columns = u8;
@@ -167,7 +167,8 @@ impl CountedTriples {
                 Origin::Computed(c) => Some(Wanted::Weighted(c)),
             },
             (Sum, Some(of), false) => match self.origin(of)? {
-                Origin::Column(c) | Origin::Computed(c) => Some(Wanted::Weighted(c)),
+                Origin::Computed(c) if self.is_exact(c) => Some(Wanted::Weighted(c)),
+                _ => None,
             },
             // SAMPLE and GROUP_CONCAT depend on the order of the rows.
             (Min | Max | Sum | Avg, Some(of), _) if a.is_idempotent() => match self.origin(of)? {
@@ -175,6 +176,24 @@ impl CountedTriples {
             },
             _ => None,
         }
+    }
+
+    /// True if numbers computed from these columns are integers and decimals. Floats and doubles are rounded, so `n`
+    /// times such a number may differ from the sum of `n` of them.
+    fn is_exact(&self, columns: Columns) -> bool {
+        let mut exact = columns & (SUBJECT | OBJECT) == 0;
+        for (layer, _) in &self.layers {
+            if let Layer::Extend(_, e) = layer {
+                walk(&e.expression, &mut |part| {
+                    exact &= match part {
+                        Expression::Literal(l) => !is_rounded(l.canonical()),
+                        Expression::FunctionCall(f, _) => is_of_kind(f) || *f == Function::StrLen,
+                        _ => true,
+                    };
+                });
+            }
+        }
+        exact
     }
 
     /// The columns whose different values are the different rows over some slots.
@@ -458,6 +477,12 @@ fn is_of_kind(f: &Function) -> bool {
             | Function::HasLang
             | Function::HasLangDir
     )
+}
+
+/// True for floats and doubles.
+fn is_rounded(literal: &[u8]) -> bool {
+    let kind = literal.first().copied().and_then(NumericKind::of_tag);
+    matches!(kind, Some(NumericKind::Float | NumericKind::Double))
 }
 
 /// Result of a test of terms with a tag, if the tag decides it.
