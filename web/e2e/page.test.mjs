@@ -228,7 +228,7 @@ test("a query is cancelled, here and at the server", async () => {
   const other = await visit(address, { hash: "#/server" });
   await shot(other.page, "server");
   // The page asks queries of its own meanwhile, and has the text checked: until the query that runs is alone in the list.
-  const listed = other.page.getByRole("row").filter({ hasText: "VALUES ?a" });
+  const listed = other.page.getByRole("region", { name: "Running queries" }).getByRole("row").filter({ hasText: "VALUES ?a" });
   while ((await listed.count()) !== 1) await other.page.waitForTimeout(50);
   await listed.getByRole("button", { name: /^Cancel query/ }).click();
   await other.page.getByText("is being cancelled").waitFor();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { duration } from "../src/format.ts";
-import { metrics, samplesBy } from "../src/net/metrics.ts";
+import { metrics, samples, samplesBy } from "../src/net/metrics.ts";
 import { Past } from "../src/views/past.ts";
 import { warnings } from "../src/views/warnings.ts";
 
@@ -40,5 +40,7 @@ test("metrics by a label, and long times", () => {
   const text = 'jindou_shard_holders{shard="0"} 2\njindou_shard_holders{shard="10"} 1\nother{shard="0"} 9\nx_bucket{le="1"} 3\nx_count 3';
   assert.deepEqual([...samplesBy(text, "jindou_shard_holders", "shard")], [["0", 2], ["10", 1]]);
   assert.equal(metrics(text)("x_count"), 3);
+  assert.deepEqual(samples('a{server="x,\\"y\\\\",shard="1"} 1\na{server="z",shard="2"} 0', "a").map((of) => [of.get("server"), of.get("shard"), of.get("=")]), [['x,"y\\', "1", "1"], ["z", "2", "0"]]);
+  assert.deepEqual(samples(text, "none"), []);
   assert.deepEqual([0, 0.4, 59, 61, 3600, 3725, 90_000, 10 * 86_400].map(duration), ["0 s", "0 s", "59 s", "1 min 1 s", "1 h", "1 h 2 min", "1 d 1 h", "10 d"]);
 });

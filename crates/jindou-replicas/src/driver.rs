@@ -433,6 +433,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         let writes = self.machine.writer().is_some_and(|w| **w == *self.me.name);
         figures.writes.store(writes.into(), Relaxed);
         figures.set_writer(self.machine.writer());
+        figures.set_others(self.machine.others());
     }
 
     /// Starts background work whose result is sent to the event loop.

@@ -23,10 +23,24 @@ pub(crate) struct Figures {
     pub listings: AtomicU64,
     pub listed: AtomicU64,
     pub in_contact: AtomicU64,
+    /// The other servers in the bucket's list, with the time of the latest message from each, and the newest group that it
+    /// has acknowledged.
+    pub others: Mutex<Vec<(ServerName, Option<Time>, u64)>>,
+}
+
+/// Another server in the bucket's list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherServer {
+    /// Its name.
+    pub name: ServerName,
+    /// Time since its latest message; `None` before the first.
+    pub silent: Option<Duration>,
+    /// The newest group that it has acknowledged.
+    pub newest_known: u64,
 }
 
 /// Values of a driver's metrics at one time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FiguresNow {
     /// Number of the newest published group.
@@ -52,6 +66,8 @@ pub struct FiguresNow {
     pub listed: u64,
     /// Number of other servers that acknowledgements wait for.
     pub in_contact: u64,
+    /// The other servers in the bucket's list.
+    pub others: Vec<OtherServer>,
 }
 
 impl Figures {
@@ -62,12 +78,24 @@ impl Figures {
         }
     }
 
+    pub fn set_others<'a>(&self, all: impl Iterator<Item = (&'a ServerName, Option<Time>, u64)>) {
+        let mut others = sync::lock(&self.others);
+        others.clear();
+        others.extend(all.map(|(name, last, newest)| (name.clone(), last, newest)));
+    }
+
     pub fn now(&self) -> FiguresNow {
+        let now = crate::clock::now();
+        let other = |(name, last, newest_known): &(ServerName, Option<Time>, u64)| OtherServer {
+            name: name.clone(),
+            silent: last.map(|last| now.since(last)),
+            newest_known: *newest_known,
+        };
         let fresh_as_of = self.fresh_as_of.load(Relaxed);
         FiguresNow {
             committed: self.committed.load(Relaxed),
             newest_known: self.newest_known.load(Relaxed),
-            age: (fresh_as_of > 0).then(|| crate::clock::now().since(Time(fresh_as_of))),
+            age: (fresh_as_of > 0).then(|| now.since(Time(fresh_as_of))),
             writes: self.writes.load(Relaxed) == 1,
             puts: self.puts.load(Relaxed),
             put_time: Duration::from_micros(self.put_micros.load(Relaxed)),
@@ -76,6 +104,7 @@ impl Figures {
             listings: self.listings.load(Relaxed),
             listed: self.listed.load(Relaxed),
             in_contact: self.in_contact.load(Relaxed),
+            others: sync::lock(&self.others).iter().map(other).collect(),
         }
     }
 }

@@ -44,7 +44,7 @@ pub use bucket::{
 };
 pub use clock::now;
 pub use driver::{Driver, Stopped};
-pub use figures::FiguresNow;
+pub use figures::{FiguresNow, OtherServer};
 pub use handle::{Fresh, Handle, Status, Unready};
 pub use machine::*;
 pub use peers::{FromPeer, Hub, Member, MessageMemory, NoPeers, PeerProblem, Peers};

@@ -139,6 +139,36 @@ const REPLICA: &[Row] = &[
     ),
 ];
 
+/// Names of servers: of this one and the log's writer, and of those that have a shard. Set to 1.
+const NAMES: &[(Row, &[&str])] = &[
+    (
+        (
+            "jindou_replica_info",
+            "1, with this server's name and that of the server that wrote the newest group",
+        ),
+        &["server", "writer"],
+    ),
+    (
+        (
+            "jindou_shard_holder",
+            "1, with the name of each connected server that has the shard, this one included",
+        ),
+        &["shard", "server"],
+    ),
+];
+
+/// Figures about each other server in the log's list, by its name.
+const OTHER: &[Row] = &[
+    (
+        "jindou_replica_contact_age_seconds",
+        "Time since the latest message from the server; -1 before the first",
+    ),
+    (
+        "jindou_replica_server_group",
+        "Newest group that the server has acknowledged",
+    ),
+];
+
 /// Figures about each shard, by its number.
 const SHARD: &[Row] = &[
     (
@@ -182,6 +212,14 @@ impl Figure {
         })
     }
 
+    /// Forgets the values of all labels.
+    fn reset(&self) {
+        match self {
+            Self::Counter(all) => all.reset(),
+            Self::Gauge(all) => all.reset(),
+        }
+    }
+
     fn set(&self, labels: &[&str], value: f64) {
         match self {
             Self::Counter(all) => {
@@ -208,9 +246,9 @@ pub(crate) fn registered<M: Collector + Clone + 'static>(
 
 pub(crate) struct Figures {
     all: FxHashMap<&'static str, Figure>,
-    /// Names of a replica and of its log's writer.
-    names: Option<GaugeVec>,
-    /// In the order of [`SHARD`]; none without a shared log.
+    /// In the order of [`NAMES`], [`OTHER`] and [`SHARD`]; none without a shared log.
+    names: Vec<Figure>,
+    others: Vec<Figure>,
     shards: Vec<Figure>,
     /// Locked while values are read, so that two concurrent scrapes do not increase a counter twice.
     reading: Mutex<()>,
@@ -228,21 +266,21 @@ impl Figures {
             figure.set(&[], 0.0);
             all.insert(row.0, figure);
         }
-        let names = is_replica.then(|| {
-            let options = Opts::new(
-                "jindou_replica_info",
-                "1, with this server's name and that of the server that wrote the newest group",
-            );
-            registered(registry, GaugeVec::new(options, &["server", "writer"]))
-        });
-        let shards = if is_replica { SHARD } else { &[] };
-        let shards = shards
+        let labelled = |rows: &[Row], label: &str| {
+            let rows = if is_replica { rows } else { &[] };
+            rows.iter()
+                .map(|row| Figure::new(registry, *row, &[label]))
+                .collect::<prometheus::Result<_>>()
+        };
+        let names = if is_replica { NAMES } else { &[] };
+        let names = names
             .iter()
-            .map(|row| Figure::new(registry, *row, &["shard"]));
+            .map(|(row, labels)| Figure::new(registry, *row, labels));
         Ok(Self {
             all,
-            shards: shards.collect::<prometheus::Result<_>>()?,
-            names: names.transpose()?,
+            names: names.collect::<prometheus::Result<_>>()?,
+            others: labelled(OTHER, "server")?,
+            shards: labelled(SHARD, "shard")?,
             reading: Mutex::default(),
         })
     }
@@ -306,8 +344,13 @@ impl Figures {
 
     fn set_shards(&self, all: &[ShardFigures]) {
         for of in all {
+            let shard = of.shard.to_string();
+            if let Some(holder) = self.names.get(1) {
+                let names = of.holders.iter();
+                names.for_each(|name| holder.set(&[&shard, name], 1.0));
+            }
             let values = [
-                of.holders as f64,
+                of.holders.len() as f64,
                 of.bases as f64,
                 of.bytes as f64,
                 of.asked.requests as f64,
@@ -315,7 +358,7 @@ impl Figures {
                 of.asked.failed_over as f64,
             ];
             for (figure, value) in self.shards.iter().zip(values) {
-                figure.set(&[&of.shard.to_string()], value);
+                figure.set(&[&shard], value);
             }
         }
     }
@@ -363,12 +406,22 @@ impl Figures {
         let Some(replica) = shared.upkeep.replica() else {
             return;
         };
-        if let Some(names) = &self.names {
-            names.reset();
-            let writer = replica.writer().unwrap_or_default();
-            names.with_label_values(&[replica.name(), &writer]).set(1.0);
-        }
         let f = replica.figures();
+        // Servers leave the list, and shards their servers.
+        self.names
+            .iter()
+            .chain(&self.others)
+            .for_each(Figure::reset);
+        if let Some(names) = self.names.first() {
+            let writer = replica.writer().unwrap_or_default();
+            names.set(&[replica.name(), &writer], 1.0);
+        }
+        for other in &f.others {
+            let silent = other.silent.as_ref().map_or(-1.0, Duration::as_secs_f64);
+            for (figure, value) in self.others.iter().zip([silent, other.newest_known as f64]) {
+                figure.set(&[&other.name], value);
+            }
+        }
         let behind = f.newest_known.saturating_sub(f.committed);
         let age = f.age.as_ref().map_or(-1.0, Duration::as_secs_f64);
         self.set([

@@ -67,6 +67,7 @@ mod run;
 mod shared;
 mod sinks;
 mod slots;
+mod slow;
 mod stalled;
 mod tls;
 mod write;

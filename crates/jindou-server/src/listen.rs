@@ -13,6 +13,7 @@ use crate::routes::Routes;
 use crate::run::{Connection, client_of};
 use crate::shared::AppState;
 use crate::slots::Slots;
+use crate::slow::SlowQueries;
 use crate::stalled::Stalling;
 use crate::write_buffer::WriteBuffer;
 use crate::{kept, tls};
@@ -165,6 +166,7 @@ impl Server {
             phase,
             draining: AtomicBool::new(false),
             live: Arc::clone(&live),
+            slow: SlowQueries::new(options.slow_query),
             slots: Slots::new(
                 options.light_slots,
                 options.heavy_slots,

@@ -1,6 +1,7 @@
 //! An admitted query: its limits, its state, and its cancellation.
 
 use jindou::{CancelToken, Error, MemoryBudget, QueryWatch, Result};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -120,6 +121,17 @@ impl LiveQuery {
             stop: Notify::new(),
             runtime: Handle::current(),
         }
+    }
+
+    /// The JSON document that describes the query in lists.
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "id": self.id, "query": self.text(), "client": &*self.client, "state": self.state().name(),
+            "class": self.light.get().map(|light| if *light { "light" } else { "heavy" }),
+            "seconds": self.started.elapsed().as_secs_f64(), "timeout": self.limit().as_secs_f64(),
+            "rows": self.rows.load(Ordering::Relaxed), "bytes": self.bytes.load(Ordering::Relaxed),
+            "memory": self.memory.used(), "tag": self.tag.get(),
+        })
     }
 
     /// The text, truncated.

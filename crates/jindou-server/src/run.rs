@@ -334,6 +334,7 @@ pub(crate) fn record(
     } else {
         tracing::debug!(id, class, outcome, rows, bytes, ms, client = %query.client, "query");
     }
+    shared.slow.note(query, outcome, took);
     if shared.options.slow_query.is_some_and(|slow| took >= slow) {
         tracing::warn!(id, class, outcome, rows, bytes, ms, client = %query.client, text = query.text(), "slow query");
     }

@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::slots::Slots;
+use crate::slow::SlowQueries;
 use jindou::{MemoryBudget, QueryOptions, Warm, Warming};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
@@ -30,6 +31,7 @@ pub(crate) struct AppState {
     /// True once the server is being taken out of service (`/admin/drain`).
     pub(crate) draining: AtomicBool,
     pub(crate) live: Arc<Queries>,
+    pub(crate) slow: SlowQueries,
     pub(crate) slots: Slots,
     /// Decides which queries may wait for a slot.
     pub(crate) admission: Arc<Admission>,

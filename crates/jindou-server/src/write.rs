@@ -322,6 +322,7 @@ fn record(shared: &AppState, query: &LiveQuery, done: &Result<UpdateReport>, too
         }
         _ => tracing::debug!(id, outcome, ms, %client, "update"),
     }
+    shared.slow.note(query, outcome, took);
     if shared.options.slow_query.is_some_and(|slow| took >= slow) {
         tracing::warn!(id, outcome, ms, %client, text = query.text(), "slow update");
     }

@@ -1,19 +1,18 @@
 // Prometheus' text, as far as a glance needs it.
 
-/** The labels of a metric's first sample; `undefined` without one. */
-export function labelsIn(text: string, metric: string): Map<string, string> | undefined {
-  const found = new RegExp(`^${metric}\\{(.*)\\} `, "m").exec(text);
-  return found ? new Map([...(found[1] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, name = "", value = ""]) => [name, value.replace(/\\(.)/g, (_, c) => (c === "n" ? "\n" : String(c)))])) : undefined;
+/** The labels of each sample of a metric, and its value as `=`. */
+export function samples(text: string, metric: string): Map<string, string>[] {
+  const found = [...text.matchAll(new RegExp(`^${metric}\\{(.*)\\} (\\S+)`, "gm"))];
+  return found.map(([, labels = "", value = ""]) => {
+    const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)];
+    const plain = (text: string) => text.replace(/\\(.)/g, (_, c) => (c === "n" ? "\n" : String(c)));
+    return new Map([...pairs.map(([, name = "", of = ""]) => [name, plain(of)] as [string, string]), ["=", value]]);
+  });
 }
 
 /** A metric's samples by the value of one of their labels. */
 export function samplesBy(text: string, metric: string, label: string): Map<string, number> {
-  const all = new Map<string, number>();
-  for (const [, labels = "", value = ""] of text.matchAll(new RegExp(`^${metric}\\{(.*)\\} (\\S+)`, "gm"))) {
-    const found = new RegExp(`(?:^|,)${label}="([^"]*)"`).exec(labels);
-    if (found) all.set(found[1] ?? "", Number(value));
-  }
-  return all;
+  return new Map(samples(text, metric).map((sample) => [sample.get(label) ?? "", Number(sample.get("="))]));
 }
 
 /** Gives the sum of a metric's values, of those that have the labels. */

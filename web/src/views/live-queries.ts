@@ -1,4 +1,4 @@
-// Queries that run, and those that took long since the page was opened.
+// Queries that run, and those that took long.
 
 import { button, failure, h } from "../dom.ts";
 import { bytes, count, milliseconds } from "../format.ts";
@@ -7,11 +7,6 @@ import { dressed, json, ProblemError, query, send, token } from "../net/http.ts"
 import { formOf } from "../query-form.ts";
 import { dialog, queryHash } from "../show.ts";
 import { PlanView, type Steps } from "./plan.ts";
-
-/** Seconds from which on a query is slow. */
-const SLOW = 1;
-/** Slow queries that are kept. */
-const MOST = 20;
 
 export interface LiveQuery {
   id: number;
@@ -28,6 +23,12 @@ export interface LiveQuery {
   profile?: Steps;
 }
 
+export interface SlowQuery extends LiveQuery {
+  outcome: string;
+  /** Seconds since 1970. */
+  ended: number;
+}
+
 /** The server keeps the beginning of a long text. */
 const isWhole = (text: string) => !text.endsWith("…");
 
@@ -41,8 +42,9 @@ async function showPlan(of: LiveQuery): Promise<void> {
   const view = new PlanView(of.query);
   dialog("Plan", h("pre", { class: "value", attrs: { tabindex: 0 } }, of.query.slice(0, 10_000)), view.element).classList.add("wide-dialog");
   try {
-    const profile = of.profile ?? (await json<LiveQuery>(`admin/queries/${of.id}`).catch(() => undefined))?.profile;
-    if (profile) view.show(profile, "running");
+    const ended = "ended" in of;
+    const profile = of.profile ?? (ended ? undefined : (await json<LiveQuery>(`admin/queries/${of.id}`).catch(() => undefined))?.profile);
+    if (profile) view.show(profile, ended ? "done" : "running");
     else if (!isWhole(of.query)) view.element.replaceChildren(failure("The server keeps only the beginning of this query, and its sender did not ask for its steps, so there is no plan."));
     else view.show(await fetch(inGraphs("query?explain=true"), dressed(query(of.query, "application/json"), token())).then((r) => r.json() as Promise<Steps>), "expected");
   } catch {
@@ -59,7 +61,6 @@ function planButton(of: () => LiveQuery): HTMLElement {
 /** The running ones; their rows stay, and with them the focus on a button. */
 export class LiveQueries {
   readonly element = h("div");
-  readonly slow = new SlowQueries();
   private rows = new Map<number, { row: HTMLElement; now: LiveQuery }>();
 
   constructor(private say: (text: string) => void, private again: () => void) {}
@@ -71,7 +72,6 @@ export class LiveQueries {
   }
 
   show(all: LiveQuery[]): void {
-    this.slow.see(all);
     for (const [id, { row }] of this.rows) {
       if (all.some((q) => q.id === id)) continue;
       row.remove();
@@ -84,7 +84,7 @@ export class LiveQueries {
     let body = this.element.querySelector("tbody");
     if (!body) {
       body = h("tbody");
-      this.element.replaceChildren(table("Running queries", ["Query", "State", "Time", "Rows", "Sent", "Memory", "Client", ""], body));
+      this.element.replaceChildren(table("Running queries", headed(["Query", "State", "Time", "Rows", "Sent", "Memory", "Client", ""]), body));
     }
     for (const q of all) {
       let one = this.rows.get(q.id);
@@ -116,41 +116,26 @@ export class LiveQueries {
   }
 }
 
-function table(name: string, heads: string[], body: HTMLElement): HTMLElement {
-  const head = heads.map((text) => (text === "" ? h("td") : h("th", { attrs: { scope: "col" } }, text)));
-  return h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": name } }, h("table", { class: "live" }, h("thead", {}, h("tr", {}, ...head)), body));
+const headed = (names: string[]) => names.map((text) => (text === "" ? h("td") : h("th", { attrs: { scope: "col" } }, text)));
+
+export function table(name: string, heads: HTMLElement[], body: HTMLElement): HTMLElement {
+  return h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": name } }, h("table", { class: "live" }, h("thead", {}, h("tr", {}, ...heads)), body));
 }
 
-/** Those that took long, as they were seen last. */
+/** Those that took long: the server keeps the last ones. */
 export class SlowQueries {
-  readonly element = h("div", {}, h("p", { class: "soft" }, "None since this page was opened."));
-  private seen = new Map<number, LiveQuery>();
-  private ended: { query: LiveQuery; at: Date }[] = [];
+  readonly element = h("div");
+  private newest = -1;
 
-  see(all: LiveQuery[]): void {
-    const before = this.ended.length;
-    for (const [id, one] of this.seen) {
-      if (all.some((q) => q.id === id)) continue;
-      this.seen.delete(id);
-      this.ended.unshift({ query: one, at: new Date() });
-    }
-    for (const one of all) {
-      if (one.seconds < SLOW) continue;
-      const known = this.seen.get(one.id);
-      this.seen.set(one.id, known?.profile ? { ...one, profile: known.profile } : one);
-      void json<LiveQuery>(`admin/queries/${one.id}`).then((found) => this.seen.has(one.id) && this.seen.set(one.id, found), () => {});
-    }
-    this.ended.length = Math.min(this.ended.length, MOST);
-    if (this.ended.length !== before || this.ended.length === MOST) this.draw();
-  }
-
-  private draw(): void {
+  show(all: SlowQuery[]): void {
+    const newest = all[0]?.ended ?? 0;
     // Someone who reads there is not thrown out.
-    if (this.ended.length === 0 || this.element.contains(document.activeElement)) return;
-    const lines = this.ended.map(({ query: q, at }) => h(
-      "tr", {}, h("td", { class: "what" }, textOf(q.query)), h("td", {}, at.toLocaleTimeString("en-GB")), h("td", { class: "n" }, `${milliseconds(q.seconds * 1000)} or more`), h("td", { class: "n" }, count(q.rows)), h("td", { class: "n" }, bytes(q.memory)), h("td", {}, q.client),
+    if (newest === this.newest || this.element.contains(document.activeElement)) return;
+    this.newest = newest;
+    const lines = all.map((q) => h(
+      "tr", {}, h("td", { class: "what" }, textOf(q.query)), h("td", {}, new Date(q.ended * 1000).toLocaleString("en-GB")), h("td", {}, q.outcome), h("td", { class: "n" }, milliseconds(q.seconds * 1000)), h("td", { class: "n" }, count(q.rows)), h("td", { class: "n" }, bytes(q.memory)), h("td", {}, q.client),
       h("td", { class: "acts" }, hasPlan(q) ? planButton(() => q) : null),
     ));
-    this.element.replaceChildren(table("Slow queries", ["Query", "Ended", "Time", "Rows", "Memory", "Client", ""], h("tbody", {}, ...lines)));
+    this.element.replaceChildren(all.length === 0 ? h("p", { class: "soft" }, "None since the server started.") : table("Slow queries", headed(["Query", "Ended", "Outcome", "Time", "Rows", "Memory", "Client", ""]), h("tbody", {}, ...lines)));
   }
 }

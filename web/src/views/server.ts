@@ -3,11 +3,11 @@
 import { button, h } from "../dom.ts";
 import { bytes, count, counted, duration, milliseconds } from "../format.ts";
 import { dressed, json, ProblemError, send, token } from "../net/http.ts";
-import { labelsIn, metrics, samplesBy } from "../net/metrics.ts";
+import { metrics, samples, samplesBy } from "../net/metrics.ts";
 import { visible } from "../rdf/term.ts";
 import { data } from "../state.ts";
 import { type Job, jobs, jobsView } from "./jobs.ts";
-import { LiveQueries, type LiveQuery } from "./live-queries.ts";
+import { LiveQueries, type LiveQuery, SlowQueries, type SlowQuery, table } from "./live-queries.ts";
 import { Past, type Sample, smallChart } from "./past.ts";
 import type { View } from "./view.ts";
 import { warnings } from "./warnings.ts";
@@ -15,6 +15,8 @@ import { warnings } from "./warnings.ts";
 /** Milliseconds between two requests, and how many of them go without asking whether the server is ready. */
 const PACE = 1000;
 const READY = 5;
+/** The most shards that are shown. */
+const MOST_SHARDS = 200;
 
 type Of = Sample["of"];
 
@@ -30,6 +32,12 @@ interface Merge {
 
 function facts(all: [string, string][]): HTMLElement {
   return h("dl", { class: "facts" }, ...all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** A table whose rows begin with their name; those named in `far` are marked. */
+function grid(name: string, heads: string[], rows: string[][], far = new Set<string>()): HTMLElement {
+  const line = ([first = "", ...cells]: string[]) => h("tr", { class: far.has(first) ? "far" : "" }, h("th", { attrs: { scope: "row" } }, first), ...cells.map((cell) => h("td", { class: "n" }, cell)));
+  return table(name, heads.map((head, i) => h("th", { class: i > 0 ? "n" : "", attrs: { scope: "col" } }, head)), h("tbody", {}, ...rows.map(line)));
 }
 
 /** A group of figures: its charts above, its facts below. */
@@ -62,6 +70,7 @@ export class ServerView implements View {
   private shards = new Group("Shards");
   private jobs = h("div");
   private live = new LiveQueries((text) => (this.said.textContent = text), () => void this.look());
+  private slow = new SlowQueries();
   private past = new Past();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private shown = false;
@@ -73,7 +82,7 @@ export class ServerView implements View {
     this.replication.element.hidden = this.shards.element.hidden = true;
     this.element.append(
       h("h1", {}, "Server"), this.about, this.warned, h("div", { class: "panels" }, ...groups), h("h2", {}, "Running queries"), this.live.element, this.said,
-      h("h2", {}, "Slow queries"), this.live.slow.element, this.jobs,
+      h("h2", {}, "Slow queries"), this.slow.element, this.jobs,
     );
   }
 
@@ -104,7 +113,7 @@ export class ServerView implements View {
 
   private async ask(): Promise<void> {
     const [live, text, merge, about, work] = await Promise.all([
-      json<{ queries: LiveQuery[] }>("admin/queries"),
+      json<{ queries: LiveQuery[]; slow: SlowQuery[] }>("admin/queries"),
       send("metrics").then((r) => r.text()),
       json<Merge>("admin/merge").catch(() => undefined),
       data(),
@@ -115,13 +124,14 @@ export class ServerView implements View {
     const sample = { at: Date.now() / 1000, of: metrics(text) };
     this.past.add(sample);
     this.live.show(live.queries);
-    const names = labelsIn(text, "jindou_replica_info");
+    this.slow.show(live.slow);
+    const [names] = samples(text, "jindou_replica_info");
     const holders = samplesBy(text, "jindou_shard_holders", "shard");
-    this.head(sample, labelsIn(text, "jindou_build_info"));
+    this.head(sample, samples(text, "jindou_build_info")[0]);
     this.warn(warnings(sample, this.past, { notReady: this.notReady, lastFailure: merge?.last_failure, holders, isReplica: names !== undefined }));
     this.figures(sample.of);
     this.stored(sample.of, merge, about?.writable ?? false);
-    this.among(names, sample.of);
+    this.among(names, sample.of, text);
     this.spread(text, holders);
     this.work(work);
   }
@@ -179,7 +189,7 @@ export class ServerView implements View {
   }
 
   /** The place of a server among those of a shared log. */
-  private among(names: Map<string, string> | undefined, of: Of): void {
+  private among(names: Map<string, string> | undefined, of: Of, text: string): void {
     this.replication.element.hidden = !names;
     if (!names) return;
     const behind = of("jindou_replica_groups_behind");
@@ -195,6 +205,12 @@ export class ServerView implements View {
       ["Newest group read", count(of("jindou_replica_group"))],
       ["Mean time of a put", puts > 0 ? milliseconds((of("jindou_replica_put_seconds_total") / puts) * 1000) : "–"],
     ]);
+    const groups = samplesBy(text, "jindou_replica_server_group", "server");
+    const others = [...samplesBy(text, "jindou_replica_contact_age_seconds", "server")].map(([server, silent]) => {
+      const missing = of("jindou_replica_group") - (groups.get(server) ?? 0);
+      return [visible(server), silent < 0 ? "never" : `${milliseconds(silent * 1000)} ago`, silent < 0 ? "–" : missing > 0 ? counted(missing, "group") : "none"];
+    });
+    this.replication.more.replaceChildren(...(others.length > 0 ? [grid("Other servers", ["Server", "Last message", "Groups it lacks"], others)] : []));
   }
 
   /** How many servers have each shard, and what this one has. */
@@ -204,13 +220,14 @@ export class ServerView implements View {
     const by = (name: string) => samplesBy(text, `jindou_shard_${name}`, "shard");
     const [bases, sizes, sent, hedged, over] = [by("bases"), by("bytes"), by("requests_total"), by("requests_hedged_total"), by("requests_failed_over_total")];
     const of = (all: Map<string, number>, shard: string) => all.get(shard) ?? 0;
+    const held = samples(text, "jindou_shard_holder");
     const line = ([shard, servers]: [string, number]) => {
-      const cells = [counted(servers, "server"), of(bases, shard) > 0 ? bytes(of(sizes, shard)) : "not here", count(of(sent, shard)), count(of(hedged, shard)), count(of(over, shard))];
-      return h("tr", { class: servers < 2 ? "far" : "" }, h("th", { attrs: { scope: "row" } }, shard), ...cells.map((cell) => h("td", { class: "n" }, cell)));
+      const names = held.filter((sample) => sample.get("shard") === shard).map((sample) => visible(sample.get("server") ?? ""));
+      return [shard, names.sort().join(", ") || counted(servers, "server"), of(bases, shard) > 0 ? bytes(of(sizes, shard)) : "not here", count(of(sent, shard)), count(of(hedged, shard)), count(of(over, shard))];
     };
-    const heads = ["Shard", "In contact", "On this server", "Requests to others", "Sent to a second", "Failed over"].map((name, i) => h("th", { class: i > 0 ? "n" : "", attrs: { scope: "col" } }, name));
-    const all = [...holders].sort(([a], [b]) => Number(a) - Number(b)).slice(0, 200);
-    this.shards.more.replaceChildren(h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "Shards and their servers" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...all.map(line)))));
+    const all = [...holders].sort(([a], [b]) => Number(a) - Number(b)).slice(0, MOST_SHARDS);
+    const few = new Set(all.filter(([, servers]) => servers < 2).map(([shard]) => shard));
+    this.shards.more.replaceChildren(grid("Shards and their servers", ["Shard", "Servers in contact that have it", "On this server", "Requests to others", "Sent to a second", "Failed over"], all.map(line), few));
   }
 
   private work(all: Job[]): void {

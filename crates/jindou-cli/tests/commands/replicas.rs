@@ -195,6 +195,11 @@ fn all_are_listed(folder: &Path, second: &Server, names: &[&str; 3]) {
         "jindou_replica_servers_listed 3\n",
         "jindou_replica_servers_in_contact 2\n",
         &format!("jindou_replica_info{{server=\"{}\",writer=\"", names[1]),
+        &format!("jindou_replica_server_group{{server=\"{}\"}} ", names[0]),
+        &format!(
+            "jindou_replica_contact_age_seconds{{server=\"{}\"}} 0",
+            names[2]
+        ),
     ] {
         assert!(metrics.contains(part), "{metrics}");
     }

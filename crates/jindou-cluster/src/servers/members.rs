@@ -34,12 +34,12 @@ pub struct Member {
 }
 
 /// Metrics of a shard, from this server's point of view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardFigures {
     /// Number of the shard.
     pub shard: u32,
-    /// Number of connected servers that hold the shard, including this one.
-    pub holders: usize,
+    /// Names of the connected servers that hold the shard, including this one.
+    pub holders: Vec<String>,
     /// Number of bases of the shard that this server holds.
     pub bases: usize,
     /// Bytes of this server's files of the shard in its newest base.
@@ -189,10 +189,11 @@ impl Members {
                 let mut all = m.holdings.iter().flatten();
                 all.any(|h| h.is_open && h.shard == shard)
             };
+            let holders = members.iter().filter(holds).map(|m| m.name.clone());
+            let own = (here.clone().next().is_some()).then(|| self.1.to_string());
             ShardFigures {
                 shard,
-                holders: members.iter().filter(holds).count()
-                    + usize::from(here.clone().count() > 0),
+                holders: holders.chain(own).collect(),
                 bases: here.clone().count(),
                 bytes: here.next_back().map_or(0, |base| base.file_bytes()),
                 asked: self.0.asked(shard),

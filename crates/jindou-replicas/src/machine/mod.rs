@@ -228,6 +228,11 @@ impl Machine {
             .count()
     }
 
+    /// The other servers, with the time of the latest message from each, and the newest group that it has acknowledged.
+    pub fn others(&self) -> impl Iterator<Item = (&ServerName, Option<Time>, u64)> {
+        (self.peers.iter()).map(|(name, peer)| (name, peer.last, peer.newest_known))
+    }
+
     /// The highest group number known to exist.
     pub fn newest_known(&self) -> u64 {
         self.newest_known

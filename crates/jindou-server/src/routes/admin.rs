@@ -1,4 +1,4 @@
-//! `/admin/queries`: lists and cancels running queries. A client with a read token sees only the queries of that token.
+//! `/admin/queries`: lists running and slow queries, and cancels them. A client with a read token sees only the queries of that token.
 
 use super::input::Parameters;
 use super::{answered, reading, text};
@@ -12,21 +12,10 @@ use axum::extract::{Path, State};
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-fn document(q: &LiveQuery) -> Value {
-    json!({
-        "id": q.id, "query": q.text(), "client": &*q.client, "state": q.state().name(),
-        "class": q.light.get().map(|light| if *light { "light" } else { "heavy" }),
-        "seconds": q.started.elapsed().as_secs_f64(), "timeout": q.limit().as_secs_f64(),
-        "rows": q.rows.load(Ordering::Relaxed), "bytes": q.bytes.load(Ordering::Relaxed),
-        "memory": q.memory.used(), "tag": q.tag.get(),
-    })
-}
 
 /// The JSON document of a query, with the progress of its steps if it is profiled or watched.
 fn detailed(q: &LiveQuery) -> Value {
-    let mut document = document(q);
+    let mut document = q.document();
     if let Some(profile) = so_far(q) {
         document["profile"] = profile;
     }
@@ -51,8 +40,11 @@ pub(super) async fn list(
             .iter()
             .filter(|q| connection.caller.sees(q.owner))
             .filter(|q| tag.is_none() || tag.as_ref() == q.tag.get());
-        let all: Vec<_> = seen.map(|q| document(q)).collect();
-        Ok(page(&json!({ "queries": all })))
+        let all: Vec<_> = seen.map(|q| q.document()).collect();
+        let slow = shared.slow.list(|owner, named| {
+            connection.caller.sees(owner) && (tag.is_none() || tag.as_deref() == named)
+        });
+        Ok(page(&json!({ "queries": all, "slow": slow })))
     });
     answered(answer, &headers)
 }
@@ -75,7 +67,7 @@ pub(super) async fn one(
         Some(q) if method == Method::DELETE => {
             tracing::info!(id = q.id, "query cancelled at /admin/queries");
             q.cancel(CancelCause::Admin);
-            let mut response = page(&document(&q));
+            let mut response = page(&q.document());
             *response.status_mut() = StatusCode::ACCEPTED;
             Ok(response)
         }

@@ -67,6 +67,17 @@ fn no_query_forges_a_line_or_a_field() {
     assert!(!all.lines().any(|l| l.starts_with(forged)), "{all}");
     assert!(!all.chars().any(|c| c.is_control() && c != '\n'), "{all:?}");
     assert!(!all.contains('\u{202e}'));
+    let list = crate::get(&server, "/admin/queries").json();
+    let slow = list["slow"].as_array().unwrap();
+    let of = |mark: &str| {
+        slow.iter()
+            .find(|q| q["query"].as_str().unwrap().contains(mark))
+            .unwrap()
+    };
+    assert_eq!(of("mark-4711")["query"], *text);
+    assert_eq!(of("mark-4712")["outcome"], "ok");
+    assert!(of("mark-4713")["query"].as_str().unwrap().len() < 5_000);
+    assert!(of("mark-4711")["ended"].as_f64() <= slow[0]["ended"].as_f64());
     let line = all.lines().find(|l| l.contains("mark-4711")).unwrap();
     // The quotation mark in the text is escaped, so that the client's text cannot forge a field.
     assert!(

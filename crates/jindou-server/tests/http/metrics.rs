@@ -463,7 +463,16 @@ fn documents_alerts_and_the_dashboard_name_metrics_that_exist() {
     });
     let own = scrape(&server);
     let log = folder.path().join("log");
-    let other = scrape(&replica(&log, folder.path(), "one", None));
+    let start = |name| {
+        let port = jindou_testing::free_port();
+        replica(&log, folder.path(), name, Some(port))
+    };
+    let (one, _two) = (start("one"), start("two"));
+    until("one knows two", || {
+        let named = scrape(&one);
+        !named.all("jindou_replica_server_group").is_empty()
+    });
+    let other = scrape(&one);
     let of_shards = scrape(&server_of_shards(folder.path()));
     let mut known: BTreeSet<&str> = own.names();
     known.extend(other.names());

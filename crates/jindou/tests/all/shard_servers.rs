@@ -128,9 +128,17 @@ impl Servers {
         assert!(is_ready, "{:?}", replica.ended());
         // The others read its new certificate within a quarter of a second, or later on a busy machine.
         let begun = Instant::now();
-        while replica.shard_figures().iter().any(|of| of.holders == 0) {
+        while replica
+            .shard_figures()
+            .iter()
+            .any(|of| of.holders.is_empty())
+        {
             assert!(begun.elapsed() < Duration::from_secs(60), "not connected");
             std::thread::sleep(Duration::from_millis(10));
+        }
+        for of in replica.shard_figures() {
+            let is_named = of.holders.iter().any(|name| name == replica.name());
+            assert_eq!(is_named, of.bases > 0, "{of:?}");
         }
         server
     }

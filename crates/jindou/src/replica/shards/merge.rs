@@ -99,7 +99,7 @@ impl ShardFolder {
             self.members
                 .figures()
                 .iter()
-                .any(|shard| shard.holders == 0)
+                .any(|shard| shard.holders.is_empty())
         };
         while begun.elapsed() < RETRY || lacks_holder() {
             self.stop.check()?;
