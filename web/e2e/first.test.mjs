@@ -26,6 +26,61 @@ for (const [width, height] of [[390, 844], [1440, 900], [3840, 2160]]) {
   });
 }
 
+const quads = async (own) => Number((await (await fetch(`${own}query?query=${encodeURIComponent("SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }")}&graphs=default&format=csv`)).text()).split("\n")[1]);
+const insert = (own, quad) => fetch(`${own}update`, { method: "POST", headers: { "content-type": "application/sparql-update" }, body: `INSERT DATA { ${quad} }` });
+
+test("the demo's data is removed again by Undo, unless the store has been changed since", async () => {
+  const own = await serve({ empty: true });
+  const { page, faults, close } = await visit(own);
+  const demo = page.getByRole("button", { name: "Load the demo data" });
+  const undo = page.getByRole("button", { name: "Undo" });
+  await demo.click();
+  await page.getByText("empties the store again").waitFor();
+  await page.locator(".examples button").first().waitFor();
+  assert.ok(await undo.isVisible());
+  assert.deepEqual(await audit(page), []);
+  await shot(page, "undo");
+  await undo.dblclick();
+  await page.getByText("Undone: the store is empty again.").waitFor();
+  await demo.waitFor();
+  assert.equal(await quads(own), 0);
+  await demo.click();
+  await page.getByText("empties the store again").waitFor();
+  const loaded = await quads(own);
+  await insert(own, "GRAPH <http://e/other> { <http://e/c> <http://e/p> 3 }");
+  await undo.click();
+  await page.getByText("the store has been changed since, so nothing was undone").waitFor();
+  assert.equal(await quads(own), loaded + 1);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a pasted text is undone on the first screen; what others add while it loads is kept", async () => {
+  const own = await serve({ empty: true });
+  const { page, faults, close } = await visit(own);
+  const load = async () => {
+    await page.getByRole("button", { name: "Paste a text" }).click();
+    await page.getByLabel("RDF text").fill("<http://e/a> <http://e/p> 1, 2 .");
+    await page.getByRole("button", { name: "Load text" }).click();
+  };
+  await load();
+  await page.getByText("empties the default graph again").waitFor();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("Undone: the default graph is empty again.").waitFor();
+  assert.equal(await quads(own), 0);
+  // Between the check before the load and the tag.
+  await page.route("**/store?default", async (route) => {
+    if (route.request().method() === "HEAD") await insert(own, "<http://e/c> <http://e/p> 3");
+    await route.continue();
+  });
+  await load();
+  await page.getByText("There is no Undo: the default graph does not have exactly what was loaded").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+  assert.equal(await quads(own), 3);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("what is pasted where no field is goes to the panel", async () => {
   const own = await serve({ empty: true });
   const { page, faults, close } = await visit(own);

@@ -4,6 +4,16 @@ export function count(n: number): string {
   return n.toLocaleString("en");
 }
 
+/** All digits of a number. */
+export function number(n: number): string {
+  return Math.abs(n) >= 1e15 || (n !== 0 && Math.abs(n) < 1e-4) ? n.toExponential() : n.toLocaleString("en", { maximumFractionDigits: 20 });
+}
+
+/** A number as data has it, the digits of an integer in groups. */
+export function grouped(text: string): string {
+  return /^[-+]?\d{1,99}$/.test(text) ? BigInt(text).toLocaleString("en") : text;
+}
+
 export function counted(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }

@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arranged } from "../src/answer/captions.ts";
-import { extremes, greatest } from "../src/answer/choice.ts";
+import { extremes, greatest, sample } from "../src/answer/choice.ts";
+import { leftOut } from "../src/answer/chart.ts";
 import { Rows } from "../src/answer/rows.ts";
 import { statistics } from "../src/answer/statistics.ts";
 import { formatted } from "../src/editor/format.ts";
+import { grouped, number } from "../src/format.ts";
 import { summary } from "../src/history.ts";
 import { choose, namingRank } from "../src/labels.ts";
 import { cleared } from "../src/losses.ts";
 import { guess, refusal } from "../src/net/upload.ts";
-import { type Line, tree } from "../src/views/class-tree.ts";
+import { kept, type Line, tree } from "../src/views/class-tree.ts";
+import { looked } from "../src/views/class-view.ts";
 import { lines, off, renamer, slowest, type Step, treeOf } from "../src/views/estimate.ts";
 import { markdown } from "../src/views/markdown.ts";
 import { wordsFor } from "../src/views/trouble.ts";
@@ -145,11 +148,26 @@ test("a refused upload says how the rest is loaded, unless that was chosen", () 
 });
 
 test("classes stand below their superclasses, each of them, and circles end", () => {
-  const text = (lines: Line[]): string => lines.map(({ iri, below }) => iri + (below.length > 0 ? `(${text(below)})` : "")).join(" ");
-  assert.equal(text(tree(["a", "b", "c"], [])), "a b c");
-  assert.equal(text(tree(["cat", "dog"], [["dog", "animal"], ["cat", "animal"], ["cat", "pet"]])), "animal(cat dog) pet(cat)");
-  assert.equal(text(tree([], [["a", "b"], ["b", "a"], ["c", "b"]])), "a(b(c))");
-  assert.equal(text(tree([], [["b", "a"], ["c", "a"], ["d", "a"]], 3)), "a(b c)");
+  const text = ({ lines, all }: { lines: Line[]; all: number }): string => `${lines.map(({ iri, depth }) => `${">".repeat(depth)}${iri}`).join(" ")} of ${all}`;
+  assert.equal(text(tree(["a", "b", "c"], [])), "a b c of 3");
+  assert.equal(text(tree(["cat", "dog"], [["dog", "animal"], ["cat", "animal"], ["cat", "pet"]])), "animal >cat >dog pet >cat of 4");
+  assert.equal(text(tree([], [["a", "b"], ["b", "a"], ["c", "b"]])), "a >b >>c of 3");
+  assert.equal(text(tree([], [["b", "a"], ["c", "a"], ["d", "a"]], 3)), "a >b >c of 4");
+  const chain = tree([], Array.from({ length: 5000 }, (_, i) => [`c${i + 1}`, `c${i}`]));
+  assert.deepEqual([chain.lines.length, chain.lines.at(-1)?.depth, chain.all], [1500, 1499, 5001]);
+});
+
+test("a filter of classes leaves those that fit, and what they stand below", () => {
+  const { lines } = tree(["a", "b", "c", "d", "e", "f"], [["b", "a"], ["c", "b"], ["d", "a"], ["f", "e"]]);
+  const text = (wanted: string) => kept(lines, (i) => wanted.includes(lines[i]?.iri ?? "")).map((keeps, i) => (keeps ? lines[i]?.iri : "")).join("");
+  assert.deepEqual(["", "a", "c", "d", "bf", "ce", "f", "cdx"].map(text), ["", "a", "abc", "ad", "abef", "abce", "ef", "abcd"]);
+});
+
+test("of the classes' connections it is said what was looked at", () => {
+  assert.match(looked(30, 24, false), /^Of the 24 largest classes, .* 24 of 24 took too long and are left out\.$/);
+  assert.match(looked(3, 1, false), /^Of the classes, .* 1 of 3 took too long and are left out\. None of the others is connected\.$/);
+  assert.match(looked(3, 0, false), /each\. No class is connected to another\.$/);
+  assert.match(looked(3, 0, true), /1,000 instances and 20 connections each\. Nodes are/);
 });
 
 test("what an update clears", () => {
@@ -162,8 +180,34 @@ test("what an update clears", () => {
 
 test("a chart draws the greatest values, the greatest first, or the least and the greatest of each stretch in their order", () => {
   assert.deepEqual([...greatest(Float64Array.of(1, 5, NaN, 9, 5, 2), 3)], [3, 1, 4]);
-  assert.deepEqual([...greatest(Float64Array.of(NaN, 1), 5)], [1, 0]);
+  assert.deepEqual([...greatest(Float64Array.of(NaN, 1, -Infinity), 5)], [1, 2]);
   assert.deepEqual([...extremes(Float64Array.of(1, 9, 2, 3, 3, 4, NaN, NaN), 4)], [0, 1, 4, 5]);
+});
+
+test("a chart says which rows it leaves out", () => {
+  const data = (values: number[], across = values.map((_, i) => i)) => ({ values: [Float64Array.from(values)], across: Float64Array.from(across), texts: [values.map(String)], names: ["n"] });
+  const forty = Array.from({ length: 40 }, (_, i) => 100 - i);
+  assert.deepEqual(leftOut("bars", data([1, NaN]), 2), []);
+  assert.deepEqual(leftOut("bars", data(forty), 1000), ["The 40 rows with the greatest n of 1,000; the others have 61 or less, or no number."]);
+  assert.deepEqual(leftOut("bars", data([3, 2]), 1000), ["The 2 rows with the greatest n of 1,000; the others have no number."]);
+  assert.deepEqual(leftOut("points", data([1, 2]), 2), []);
+  assert.deepEqual(leftOut("points", data([1, NaN, 2, Infinity, 3], [1, 2, NaN, 4, 5]), 5), ["2 of 5 rows are drawn; rows without a finite number are left out."]);
+  assert.deepEqual(leftOut("lines", data([1, 2]), 9), ["2 of 9 rows are drawn, with the least and the greatest n of each stretch; rows without a finite number are left out."]);
+});
+
+test("numbers are written with all digits", () => {
+  assert.deepEqual([1234567, 0.1 + 0.2, -1234.5, 0, 1e15, 1.25e-7].map(number), ["1,234,567", "0.30000000000000004", "-1,234.5", "0", "1e+15", "1.25e-7"]);
+  assert.deepEqual(["1234567", "12345678901234567890", "-5", "3.14159265358979323846", "1.0E6", "INF"].map(grouped), ["1,234,567", "12,345,678,901,234,567,890", "-5", "3.14159265358979323846", "1.0E6", "INF"]);
+});
+
+test("a sample of rows has values of columns that are bound late", () => {
+  const rows = (n: number, cell: (i: number) => string[]) => sample(cell, n, 2);
+  assert.deepEqual(rows(50, () => ["a", ""]).length, 50);
+  const late = rows(100_000, (i) => ["a", i >= 70_000 ? "b" : ""]);
+  assert.deepEqual(late, [...Array(100).keys(), ...Array.from({ length: 10 }, (_, i) => 70_000 + i)]);
+  let read = 0;
+  sample(() => { read++; return ["a", "b"]; }, 100_000, 2);
+  assert.equal(read, 100, "no row is read when all is known");
 });
 
 test("a plan's slowest line is told by its own time, and its steps stand one after the other", () => {

@@ -139,7 +139,7 @@ export class Answer {
     const found = this.blocks.get(from)?.[i - from];
     if (!found && !this.asked.has(from)) {
       this.asked.add(from);
-      this.ask({ type: "window", view: this.view, from, to: from + BLOCK });
+      this.ask({ type: "window", view: this.view, from, most: BLOCK });
     }
     return found;
   }
@@ -176,19 +176,19 @@ export class Answer {
     return this.request((id) => ({ type: "series", id, ...choice }));
   }
 
-  /** The first rows in the order and choice that is shown. */
-  shownRows(most: number): Promise<(Term | null)[][]> {
-    return this.request((id) => ({ type: "rows", id, most }));
-  }
-
   /** What there is to say about a column. */
   statistics(column: number): Promise<Statistics> {
     return this.request((id) => ({ type: "statistics", id, column }));
   }
 
-  /** The first rows, or as many after others. */
-  firstRows(most: number, from = 0): Promise<(Term | null)[][]> {
-    return this.request((id) => ({ type: "triples", id, from, most }));
+  /** The first rows that are shown, or as many from another one on. */
+  firstRows(most: number, from = 0, cut = 80): Promise<(Term | null)[][]> {
+    return this.request((id) => ({ type: "rows", id, from, most, cut }));
+  }
+
+  /** Rows that have values of every column, however late in the answer it is first bound. */
+  sample(): Promise<(Term | null)[][]> {
+    return this.request((id) => ({ type: "sample", id }));
   }
 
   /** Ends it and forgets its rows. */

@@ -1,7 +1,7 @@
 // Numbers of an answer as bars, lines or points.
 
 import { h } from "../dom.ts";
-import { count, counted } from "../format.ts";
+import { count, grouped } from "../format.ts";
 import { isShared, label, labelsOn, LONGEST } from "../labels.ts";
 import { numberOf, type Term, visible } from "../rdf/term.ts";
 import { nameOf } from "../show.ts";
@@ -19,12 +19,23 @@ const MOST_COLUMNS = 200;
 /** Characters of a caption that may wrap. */
 const LONG = 250;
 
-/** Columns whose first values are numbers. */
-export function numericColumns(first: (Term | null)[][], columns: number): number[] {
+/** Columns in which most values of these rows are numbers. */
+function numericColumns(rows: (Term | null)[][], columns: number): number[] {
   return Array.from({ length: columns }, (_, c) => c).filter((c) => {
-    const bound = first.map((row) => row[c] ?? null).filter((t) => t !== null);
+    const bound = rows.map((row) => row[c] ?? null).filter((t) => t !== null);
     return bound.length > 0 && bound.filter((t) => numberOf(t) !== undefined).length * 2 > bound.length;
   });
+}
+
+/** Says which of the rows are not drawn. */
+export function leftOut(kind: Kind, { values, texts, across, names: [name] }: Pick<Data, "values" | "texts" | "across" | "names">, rows: number): string[] {
+  const chosen = across.length;
+  const isNumber = (n: number | undefined) => Number.isFinite(n);
+  const drawn = kind === "bars" ? chosen : across.filter((n, i) => isNumber(n) && values.some((numbers) => isNumber(numbers[i]))).length;
+  if (drawn === rows) return [];
+  return [kind === "bars"
+    ? `The ${count(drawn)} rows with the greatest ${name} of ${count(rows)}; the others have ${drawn < MOST_BARS ? "" : `${texts[0]?.at(-1)} or less, or `}no number.`
+    : `${count(drawn)} of ${count(rows)} rows are drawn${chosen < rows ? `, with the least and the greatest ${name} of each stretch` : ""}; rows without a finite number are left out.`];
 }
 
 export class Chart {
@@ -48,7 +59,7 @@ export class Chart {
 
   async show(): Promise<void> {
     const columns = this.answer.columns.slice(0, MOST_COLUMNS);
-    const numeric = numericColumns(await this.answer.firstRows(200), columns.length);
+    const numeric = numericColumns(await this.answer.sample(), columns.length);
     if (numeric.length === 0) {
       this.element.replaceChildren(h("p", {}, `No column of this answer has numbers${this.answer.columns.length > MOST_COLUMNS ? ` among the first ${MOST_COLUMNS}` : ""}, so there is nothing to draw.`));
       return;
@@ -78,31 +89,22 @@ export class Chart {
     const named = kind === "bars" || (x >= 0 && !this.numeric.includes(x));
     const most = kind === "bars" ? MOST_BARS : MOST_POINTS;
     const series = await this.answer.series({ columns: named ? ups : x >= 0 ? [...ups, x] : ups, by: y, labels: named && x >= 0 ? x : null, choose: kind === "bars" ? "greatest" : "extremes", most });
-    const captions = named && x >= 0 ? await Promise.all(series.labels.map((term) => captionOf(term, kind === "bars" ? LONG : LONGEST))) : undefined;
+    const captions = named && x >= 0 ? await Promise.all(series.labels.map((term) => captionOf(term, kind === "bars" ? LONG : LONGEST))) : x >= 0 ? (series.texts[ups.length] ?? []).map(grouped) : Array.from(series.at, (at) => count(at + 1));
     if (round !== this.round) return;
     const { columns } = this.answer;
-    const drawn = series.at.length;
     const values = ups.map((_, i) => series.values[i] ?? new Float64Array());
     const rows = Float64Array.from(series.at, (at) => at + 1);
+    const captioned = named && x >= 0 && captions.length <= MOST_CAPTIONS;
     const data: Data = {
-      title: `${ups.map((c) => columns[c] ?? "").join(" and ")} by ${x >= 0 ? (columns[x] ?? "") : "row"}`, names: ups.map((c) => columns[c] ?? ""), values,
-      across: named || x < 0 ? rows : (series.values[ups.length] ?? rows),
+      title: `${ups.map((c) => columns[c] ?? "").join(" and ")} by ${x >= 0 ? (columns[x] ?? "") : "row"}`, names: ups.map((c) => columns[c] ?? ""), values, captions, captioned,
+      texts: values.map((numbers, i) => Array.from(numbers, (n, at) => (Number.isNaN(n) ? "–" : grouped(series.texts[i]?.[at] ?? "")))),
+      across: captioned ? rows.map((_, i) => i + 1) : named || x < 0 ? rows : (series.values[ups.length] ?? rows),
     };
-    if (captions && (kind === "bars" || drawn <= MOST_CAPTIONS)) {
-      data.captions = captions;
-      if (kind !== "bars") data.across = Float64Array.from(series.at, (_, i) => i + 1);
-    }
     this.width = this.place.clientWidth;
-    const left = series.rows - drawn;
-    this.place.replaceChildren(kind === "bars" ? bars(data, left > 0 ? { name: `others (${counted(left, "row")}, their sum)`, sums: series.rest } : undefined) : picture(data, kind, Math.max(320, this.width), heightFor()), h("p", { class: "soft" }, this.about(kind, drawn, left, named && data.captions === undefined)));
-  }
-
-  /** Says what is left out. */
-  private about(kind: Kind, drawn: number, left: number, numbered: boolean): string {
-    const said: string[] = [];
-    if (left > 0) said.push(kind === "bars" ? `The ${count(drawn)} rows with the greatest values of ${count(drawn + left)}; the sum of the others stands below.` : `${count(drawn)} of ${count(drawn + left)} rows are drawn, with the least and the greatest value of each stretch.`);
-    if (numbered && kind !== "bars") said.push("There are too many captions for the axis, so it counts rows.");
-    return said.join(" ");
+    const said = leftOut(kind, data, series.rows);
+    if (named && x >= 0 && !captioned && kind !== "bars") said.push("There are too many captions for the axis, so it counts rows.");
+    if (columns.length > MOST_COLUMNS) said.push(`The first ${MOST_COLUMNS} of ${count(columns.length)} columns can be chosen.`);
+    this.place.replaceChildren(kind === "bars" ? bars(data) : picture(data, kind, Math.max(320, this.width), heightFor()), h("p", { class: "soft" }, said.join(" ")));
   }
 }
 

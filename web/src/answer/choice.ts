@@ -1,9 +1,27 @@
-// Which values of many a chart draws.
+// Which rows of many are looked at: those that a chart draws, and those that tell what is in the columns.
 
-/** Places of the greatest values, the greatest first; what is no number comes last. */
+/** Rows of a sample: those at the beginning, those of each column, and all. */
+const FIRST = 100;
+const EACH = 10;
+const MOST = 1000;
+
+/** Rows by which each column is judged: the first ones, and later ones with a value of a column that has few values so far. */
+export function sample(cells: (row: number) => string[], rows: number, columns: number): number[] {
+  const chosen: number[] = [];
+  const values = new Uint32Array(columns);
+  for (let row = 0; row < rows && chosen.length < MOST && (row < FIRST || values.some((n) => n < EACH)); row++) {
+    const bound = [...cells(row).entries()].filter(([, cell]) => cell !== "");
+    if (row >= FIRST && bound.every(([column]) => (values[column] ?? 0) >= EACH)) continue;
+    for (const [column] of bound) values[column] = (values[column] ?? 0) + 1;
+    chosen.push(row);
+  }
+  return chosen;
+}
+
+/** Places of the greatest numbers, the greatest first. */
 export function greatest(values: Float64Array, most: number): Uint32Array {
-  const places = Uint32Array.from(values, (_, i) => i);
-  const at = (i: number) => (Number.isNaN(values[i]) ? -Infinity : (values[i] ?? 0));
+  const at = (i: number) => values[i] ?? NaN;
+  const places = Uint32Array.from(values, (_, i) => i).filter((i) => !Number.isNaN(at(i)));
   return places.sort((a, b) => (at(a) === at(b) ? a - b : at(b) - at(a))).slice(0, most);
 }
 

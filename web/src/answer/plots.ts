@@ -1,6 +1,7 @@
 // What charts are made of: bars as lines of a table, whose captions wrap; lines and points in a picture.
 
 import { h, svg } from "../dom.ts";
+import { number } from "../format.ts";
 import { widthOf } from "./captions.ts";
 import { ticks } from "./ticks.ts";
 
@@ -10,9 +11,14 @@ export interface Data {
   /** Names of the columns. */
   names: string[];
   values: Float64Array[];
+  /** What is written for each value. */
+  texts: string[][];
   /** Horizontal numbers, or what stands for 1, 2, 3 … where there are captions. */
   across: Float64Array;
-  captions?: string[];
+  /** What is written for each of them. */
+  captions: string[];
+  /** The captions stand at the axis, instead of numbers. */
+  captioned: boolean;
 }
 
 const LEFT = 70;
@@ -21,10 +27,6 @@ const BOTTOM = 34;
 /** Size of letters, as in page.css, and turn of captions in degrees. */
 const TEXT = 12;
 const TURN = 50;
-
-export function number(value: number): string {
-  return Math.abs(value) >= 1e9 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(2) : Number(value.toPrecision(6)).toLocaleString("en");
-}
 
 /** Says which colour is which column, and how far its scale goes: each has its own. */
 function legend(data: Data, to: (i: number) => string): HTMLElement {
@@ -42,25 +44,23 @@ function range(values: Float64Array, zero: boolean): [number, number] {
   return low <= high ? [low, high] : [0, 1];
 }
 
-/** Bars, one below the other. `others`: what the rows that are not drawn have together. */
-export function bars(data: Data, others?: { name: string; sums: number[] }): HTMLElement {
+/** Bars, one below the other. */
+export function bars(data: Data): HTMLElement {
   const ranges = data.values.map((values) => range(values, true));
-  const piece = (value: number, i: number, isSum: boolean) => {
+  const piece = (value: number, i: number) => {
     const [low, high] = ranges[i] ?? [0, 1];
     const size = high - low || 1;
     const at = Math.max(low, Math.min(high, Number.isNaN(value) ? 0 : value));
-    const made = h("span", { class: isSum && (value > high || value < low) ? "plot-bar beyond" : "plot-bar", attrs: { "data-colour": i } });
+    const made = h("span", { class: "plot-bar", attrs: { "data-colour": i } });
     made.style.marginInlineStart = `${((Math.min(0, at) - low) / size) * 100}%`;
     made.style.width = `${(Math.abs(at) / size) * 100}%`;
     return made;
   };
-  const line = (name: string, values: number[], isSum = false) => h(
-    "tr", { class: isSum ? "others" : "" }, h("th", { attrs: { scope: "row" } }, h("bdi", { attrs: { dir: "auto" } }, name)),
-    h("td", { class: "bars", attrs: { "aria-hidden": true } }, ...values.map((value, i) => piece(value, i, isSum))),
-    ...values.map((value) => h("td", { class: "n" }, Number.isNaN(value) ? "–" : number(value))),
-  );
-  const rows = Array.from(data.across, (_, at) => line(data.captions?.[at] ?? number(data.across[at] ?? 0), data.values.map((values) => values[at] ?? NaN)));
-  if (others) rows.push(line(others.name, others.sums, true));
+  const rows = data.captions.map((caption, at) => h(
+    "tr", {}, h("th", { attrs: { scope: "row" } }, h("bdi", { attrs: { dir: "auto" } }, caption)),
+    h("td", { class: "bars", attrs: { "aria-hidden": true } }, ...data.values.map((values, i) => piece(values[at] ?? NaN, i))),
+    ...data.texts.map((texts) => h("td", { class: "n" }, texts[at] ?? "")),
+  ));
   const head = h("tr", {}, h("td"), h("td"), ...data.names.map((name) => h("th", { class: "n", attrs: { scope: "col" } }, name)));
   return h(
     "div", {}, data.names.length > 1 ? legend(data, (i) => `(to ${number(ranges[i]?.[1] ?? 0)})`) : null,
@@ -84,9 +84,9 @@ function upright(to: SVGSVGElement, values: Float64Array, side: "start" | "end",
 export function picture(data: Data, kind: "lines" | "points", width: number, height: number): HTMLElement {
   const plot = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": data.title, class: "plot" }, svg("title", {}, data.title));
   const marks = ticks(...range(data.across, false), Math.max(2, Math.round(width / 110)));
-  const [low, high] = data.captions ? [0, data.captions.length + 1] : [marks[0] ?? 0, marks.at(-1) ?? 1];
+  const [low, high] = data.captioned ? [0, data.captions.length + 1] : [marks[0] ?? 0, marks.at(-1) ?? 1];
   const over = (value: number) => LEFT + ((value - low) / (high - low || 1)) * (width - 2 * LEFT);
-  if (data.captions) turned(plot, data.captions, (i) => over(i + 1), width, height);
+  if (data.captioned) turned(plot, data.captions, (i) => over(i + 1), width, height);
   else for (const value of marks) plot.append(svg("text", { x: over(value), y: height - BOTTOM + 20, "text-anchor": "middle" }, number(value)));
   const order = Uint32Array.from(data.across, (_, i) => i);
   if (kind === "lines") order.sort((a, b) => (data.across[a] ?? 0) - (data.across[b] ?? 0));
@@ -103,7 +103,7 @@ export function picture(data: Data, kind: "lines" | "points", width: number, hei
       }
       path += `${pen}${over(x).toFixed(1)} ${at(y).toFixed(1)}`;
       pen = "L";
-      if (kind === "points" || order.length <= 300) group.append(svg("circle", { class: "point", cx: over(x), cy: at(y), r: 3 }, svg("title", {}, `${data.captions?.[row] ?? number(x)}: ${number(y)}`)));
+      if (kind === "points" || order.length <= 300) group.append(svg("circle", { class: "point", cx: over(x), cy: at(y), r: 3 }, svg("title", {}, `${data.captions[row] ?? ""}: ${data.texts[i]?.[row] ?? ""}`)));
     }
     if (kind === "lines") group.prepend(svg("path", { d: path }));
     plot.append(group);

@@ -9,11 +9,12 @@ export type Ask =
   | { type: "cancel" }
   /** Which rows are shown, in which order; `view` numbers such wishes. */
   | { type: "arrange"; view: number; order: Order | null; texts: string[] }
-  | { type: "window"; view: number; from: number; to: number }
+  | { type: "window"; view: number; from: number; most: number }
   | { type: "cell"; id: number; view: number; row: number; column: number }
   | ({ type: "series"; id: number } & Choice)
-  | { type: "triples"; id: number; from: number; most: number }
-  | { type: "rows"; id: number; most: number }
+  /** Rows in the order that is shown, with `cut` characters of each value at most. */
+  | { type: "rows"; id: number; from: number; most: number; cut: number }
+  | { type: "sample"; id: number }
   | { type: "statistics"; id: number; column: number };
 
 export interface Progress {
@@ -48,7 +49,7 @@ export interface Choice {
   columns: number[];
   /** The column with captions. */
   labels: number | null;
-  /** Where there are more than `most` rows, the column whose values choose: the greatest, greatest first; or the least and the greatest of each stretch. */
+  /** Where there are more than `most` rows, the column whose numbers choose: the greatest, greatest first; or the least and the greatest of each stretch. */
   by: number;
   choose: "greatest" | "extremes";
   most: number;
@@ -57,11 +58,11 @@ export interface Choice {
 /** Numbers of columns, row by row, and what stands alongside them. */
 export interface Series {
   values: Float64Array[];
+  /** The values as the answer has them. */
+  texts: string[][];
   labels: (Term | null)[];
   /** Places of these rows among those that are shown. */
   at: Uint32Array;
-  /** Sums of the columns' numbers in the rows that were left out. */
-  rest: number[];
   /** Rows that there are; more than values if some were left out. */
   rows: number;
 }

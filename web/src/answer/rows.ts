@@ -174,6 +174,6 @@ export class Rows {
 
   /** The numbers of a column, `NaN` for what is none. */
   numbers(column: number, rows: Uint32Array): Float64Array {
-    return Float64Array.from(rows, (row) => numberOf(parseTerm(this.cells(row)[column] ?? "", 64)) ?? NaN);
+    return Float64Array.from(rows, (row) => numberOf(parseTerm(this.cells(row)[column] ?? "")) ?? NaN);
   }
 }

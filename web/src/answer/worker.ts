@@ -4,7 +4,7 @@ import { dressed, problemOf, query, unreachable } from "../net/http.ts";
 import { SHOWN, type Term, parseTerm } from "../rdf/term.ts";
 import { Layout, type LayoutAsk, type LayoutTold } from "../graph/layout.ts";
 import type { Ask, Ending, Progress, Series, Told } from "./protocol.ts";
-import { extremes, greatest } from "./choice.ts";
+import { extremes, greatest, sample } from "./choice.ts";
 import { type Order, Rows } from "./rows.ts";
 import { statistics } from "./statistics.ts";
 
@@ -94,6 +94,11 @@ function arrange(): void {
 const rowAt = (i: number): number => (arranged ? (arranged[i] ?? 0) : i);
 const shown = (): number => arranged?.length ?? rows.count;
 
+/** The terms of rows in the order that is shown, with `cut` characters of each at most. */
+function part(from: number, most: number, cut: number): (Term | null)[][] {
+  return Array.from({ length: Math.max(0, Math.min(most, shown() - from)) }, (_, i) => rows.terms(rowAt(from + i), cut));
+}
+
 function series(ask: Extract<Ask, { type: "series" }>): Series {
   const all = shown();
   const { labels, columns, most } = ask;
@@ -101,13 +106,11 @@ function series(ask: Extract<Ask, { type: "series" }>): Series {
   const choose = ask.choose === "greatest" ? greatest : extremes;
   const at = all <= most ? Uint32Array.from(every, (_, i) => i) : choose(rows.numbers(ask.by, every), most);
   const chosen = at.map((i) => every[i] ?? 0);
-  const drawn = new Set(at);
-  const left = all <= most || ask.choose !== "greatest" ? new Uint32Array() : every.filter((_, i) => !drawn.has(i));
   return {
     values: columns.map((column) => rows.numbers(column, chosen)),
+    texts: columns.map((column) => Array.from(chosen, (row) => parseTerm(rows.cells(row)[column] ?? "")?.value ?? "")),
     labels: labels === null ? [] : Array.from(chosen, (row) => parseTerm(rows.cells(row)[labels] ?? "", 1000)),
     at,
-    rest: columns.map((column) => rows.numbers(column, left).reduce((sum, n) => (Number.isFinite(n) ? sum + n : sum), 0)),
     rows: all,
   };
 }
@@ -132,33 +135,23 @@ scope.onmessage = ({ data: ask }) => {
       ({ view, order, texts } = ask);
       arrange();
       break;
-    case "window": {
-      if (ask.view !== view) break;
-      const part: (Term | null)[][] = [];
-      for (let i = ask.from; i < Math.min(ask.to, shown()); i++) part.push(rows.terms(rowAt(i), SHOWN));
-      tell({ type: "window", view, from: ask.from, rows: part });
+    case "window":
+      if (ask.view === view) tell({ type: "window", view, from: ask.from, rows: part(ask.from, ask.most, SHOWN) });
       break;
-    }
     case "cell":
       tell({ type: "reply", id: ask.id, value: ask.view === view ? parseTerm(rows.cells(rowAt(ask.row))[ask.column] ?? "") : null });
       break;
     case "series":
       tell({ type: "reply", id: ask.id, value: series(ask) });
       break;
-    case "rows": {
-      const part: (Term | null)[][] = [];
-      for (let i = 0; i < Math.min(ask.most, shown()); i++) part.push(rows.terms(rowAt(i), 2000));
-      tell({ type: "reply", id: ask.id, value: part });
-      break;
-    }
     case "statistics":
       tell({ type: "reply", id: ask.id, value: statistics(rows, ask.column, shown(), rowAt) });
       break;
-    case "triples": {
-      const part: (Term | null)[][] = [];
-      for (let i = ask.from; i < Math.min(ask.from + ask.most, shown()); i++) part.push(rows.terms(rowAt(i), 80));
-      tell({ type: "reply", id: ask.id, value: part });
+    case "rows":
+      tell({ type: "reply", id: ask.id, value: part(ask.from, ask.most, ask.cut) });
       break;
-    }
+    case "sample":
+      tell({ type: "reply", id: ask.id, value: sample((i) => rows.cells(rowAt(i)), shown(), rows.columns.length).map((i) => rows.terms(rowAt(i), SHOWN)) });
+      break;
   }
 };

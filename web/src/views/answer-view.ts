@@ -71,7 +71,7 @@ export class AnswerView {
     if (this.tab === "graph") void this.picture();
     if (this.isGraph) return;
     const { columns, query } = this.answer;
-    const rows = await this.answer.firstRows(100);
+    const rows = await this.answer.sample();
     this.where = whereIn(columns, rows, query);
     this.nodes = planOf(query, columns, rows, prefixes);
     if (!this.where && !this.nodes) return;

@@ -110,11 +110,7 @@ export class ClassView {
   }
 
   private draw(all: Connection[], late: number, status: HTMLElement, diagram: HTMLElement, below: HTMLElement): void {
-    const looked = Math.min(CLASSES, this.classes.length);
-    const words = [`Of the ${looked === this.classes.length ? "" : `${looked} largest `}classes, up to ${count(SAMPLE)} instances each.`];
-    if (late > 0) words.push(`${late} of them took too long and ${late === 1 ? "is" : "are"} left out.`);
-    words.push(all.length === 0 ? "No class is connected to another." : "Nodes are as large as their classes, edges as wide as their use; a chosen class names its edges.");
-    status.textContent = words.join(" ");
+    status.textContent = looked(this.classes.length, late, all.length > 0);
     if (all.length === 0) {
       diagram.remove();
       return;
@@ -188,6 +184,16 @@ export class ClassView {
     const note = whole !== undefined && whole > looked ? `Counted in a sample of ${counted(looked, "instance")}.` : `Counted in ${looked === 1 ? "its one instance" : `all ${count(looked)} instances`}.`;
     return [h("p", { class: "soft" }, found.length === PROPERTIES ? `${note} The ${PROPERTIES} most frequent are listed.` : note), h("table", { class: "class-properties" }, h("thead", {}, heads), h("tbody", {}, ...rows)), ...example];
   }
+}
+
+/** Says which classes were looked at, of how many, and what was found. */
+export function looked(classes: number, late: number, found: boolean): string {
+  const most = Math.min(CLASSES, classes);
+  const words = [`Of the ${most < classes ? `${most} largest ` : ""}classes, up to ${count(SAMPLE)} instances and ${EACH} connections each.`];
+  if (late > 0) words.push(`${late} of ${most} took too long and are left out.`);
+  if (found) words.push("Nodes are as large as their classes, edges as wide as their use; a chosen class names its edges.");
+  else if (late < most) words.push(late > 0 ? "None of the others is connected." : "No class is connected to another.");
+  return words.join(" ");
 }
 
 function said(error: unknown): string {

@@ -44,21 +44,18 @@ function hasSkips(report: Report): boolean {
 /** Seconds that counting a graph's triples may take. */
 const PATIENCE = 5;
 
-/** The number of a graph's triples, in the default graph where `graph` is empty; `undefined` if it cannot be counted in time. */
-async function sizeOf(graph: string): Promise<number | undefined> {
-  const pattern = graph === "" ? "?s ?p ?o" : `GRAPH ${iriText(graph)} { ?s ?p ?o }`;
+/** The default graph is "", the whole store `undefined`. */
+type Place = string | undefined;
+
+/** The number of triples, of which `most` are counted if it is given; `undefined` if they cannot be counted in time. */
+async function sizeOf(place: Place, most?: number): Promise<number | undefined> {
+  const pattern = place === "" ? "?s ?p ?o" : place === undefined ? "{ ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } }" : `GRAPH ${iriText(place)} { ?s ?p ?o }`;
   try {
-    const [row] = await select(`SELECT (COUNT(*) AS ?n) { ${pattern} }`, { timeout: PATIENCE, graphs: "default" });
-    return Number(row?.[0]?.value ?? 0);
+    const [row] = await select(`SELECT (COUNT(*) AS ?n) { ${most ? `SELECT * { ${pattern} } LIMIT ${most}` : pattern} }`, { timeout: PATIENCE, graphs: "default" });
+    return Number(row?.[0]?.value);
   } catch {
     return undefined;
   }
-}
-
-/** True if it is known that a graph has no triples. */
-async function isEmpty(graph: string): Promise<boolean> {
-  const pattern = graph === "" ? "?s ?p ?o" : `GRAPH ${iriText(graph)} { ?s ?p ?o }`;
-  return select(`SELECT ?s { ${pattern} } LIMIT 1`, { timeout: PATIENCE, graphs: "default" }).then((rows) => rows.length === 0, () => false);
 }
 
 /** Asks before a graph that is not empty is replaced. Resolves to true if it may be. */
@@ -95,6 +92,8 @@ export class Loader {
   private format = h("select", { attrs: { "aria-label": "Format of the text" } }, ...FORMATS.map(([value, name]) => h("option", { attrs: { value } }, name)));
   private address = h("input", { attrs: { type: "url", "aria-label": "Address of a document", placeholder: "https://…/data.ttl", spellcheck: "false" } });
   private log = h("div", { class: "loaded", attrs: { "aria-live": "polite" } });
+  /** Offers to undo the last load. */
+  readonly undo = h("div", { attrs: { "aria-live": "polite" } });
   private stopButton = button("Cancel", () => {
     this.stopped = true;
     this.running?.abort();
@@ -104,8 +103,6 @@ export class Loader {
   private stopped = false;
   private ways: { button: HTMLButtonElement; part: HTMLElement }[];
   private formatChosen = false;
-  /** The last files added something. */
-  private loaded = false;
 
   /** `title` is a heading; `done` is called when something was loaded. */
   constructor(title: string, private done: () => void = () => {}) {
@@ -133,7 +130,7 @@ export class Loader {
         h("p", { class: "ways-in", attrs: { role: "group", "aria-label": "Where the data comes from" } }, ...this.ways.map((way) => way.button)),
         ...this.ways.map((way) => way.part),
         h("p", { class: "target" }, h("label", {}, "Into graph ", this.graph), " ", h("label", {}, this.replace, " replace the graph's contents"), " ", h("label", {}, this.lenient, ` ${SKIP}`)),
-      ), this.log,
+      ), this.log, this.undo,
     );
   }
 
@@ -166,12 +163,10 @@ export class Loader {
     const { target } = this;
     this.go.disabled = true;
     this.stopped = false;
-    // What fills an empty graph can be undone.
-    const fills = !target.replace && (target.graph !== "" || !files.some(isDatasetFile)) && (await isEmpty(target.graph));
-    await (target.replace ? this.replaceBy(files, target) : this.addEach(files, target));
+    const place = target.graph === "" && files.some(isDatasetFile) ? undefined : target.graph;
+    await (target.replace ? this.replaceBy(files, target) : this.undoable(place, () => this.addEach(files, target)));
     this.go.disabled = false;
     this.stopButton.hidden = true;
-    if (fills && this.loaded) await this.offerUndo(target.graph);
   }
 
   /** Replaces a graph by all files together: none is loaded if one of them is refused. */
@@ -206,17 +201,17 @@ export class Loader {
     return false;
   }
 
-  /** The next load replaces nothing, unless someone chooses that again. */
+  /** The next load replaces nothing, unless someone chooses that again; this one cannot be undone. */
   private replaced(): void {
+    this.undo.replaceChildren();
     this.replace.checked = false;
   }
 
-  /** Loads files one after the other; one that is refused keeps no other out. */
-  private async addEach(files: File[], target: Target): Promise<void> {
+  /** Loads files one after the other; one that is refused keeps no other out. Resolves to the number of quads that were added. */
+  private async addEach(files: File[], target: Target): Promise<number> {
     this.stopButton.hidden = false;
     const total = h("p", { attrs: { role: "status" } });
     this.log.replaceChildren(total);
-    this.loaded = false;
     const refused: HTMLElement[] = [];
     const reduced: HTMLElement[] = [];
     let quads = 0;
@@ -239,30 +234,42 @@ export class Loader {
     }
     const said = `${count(taken)} of ${counted(files.length, "file")} loaded, ${counted(quads, "quad")} added${refused.length > 0 ? `; ${count(refused.length)} refused` : ""}.`;
     if (files.length > 1) total.textContent = said;
-    this.loaded = quads > 0;
     if (taken > 0) this.changed();
     // The first screen takes the place of an empty store's, and with it of what is said there.
     if (reduced.length > 0 || (refused.length > 0 && files.length > 1)) dialog("Loaded in part", h("p", {}, said), ...refused, ...reduced);
+    return quads;
   }
 
-  /** Offers to empty a graph again that was empty before; the server refuses if it has been changed since. */
-  private async offerUndo(graph: string): Promise<void> {
-    const path = graph === "" ? "store?default" : `store?graph=${encodeURIComponent(graph)}`;
+  /** Loads something, and offers to empty a place again that was empty before and has exactly what was added. */
+  private async undoable(place: Place, load: () => Promise<number>): Promise<void> {
+    this.undo.replaceChildren();
+    const fills = (await sizeOf(place, 1)) === 0;
+    const added = await load();
+    if (!fills || added === 0) return;
+    const path = place === undefined ? "store" : place === "" ? "store?default" : `store?graph=${encodeURIComponent(place)}`;
+    const name = place === undefined ? "the store" : place === "" ? "the default graph" : visible(place);
     const tag = await fetch(path, dressed({ method: "HEAD" }, token())).then((r) => r.headers.get("ETag"), () => null);
-    if (tag === null) return;
-    const name = graph === "" ? "the default graph" : visible(graph);
-    const line = h("p", { class: "undo" }, button("Undo", () => void undo()), ` empties ${name} again`);
-    const undo = async () => {
+    // What others added before is counted here; the server refuses to delete what they change afterwards.
+    if (tag === null || (await sizeOf(place)) !== added) {
+      this.undo.replaceChildren(`There is no Undo: ${name} does not have exactly what was loaded, or could not be counted.`);
+      return;
+    }
+    const undo = button("Undo", async () => {
+      undo.disabled = true;
+      const headers = { "If-Match": tag };
       try {
-        await send(path, { method: "DELETE", headers: { "If-Match": tag } });
+        await (place === undefined
+          ? send("update", { method: "POST", headers: { ...headers, "Content-Type": "application/sparql-update" }, body: "CLEAR ALL" })
+          : send(path, { method: "DELETE", headers }));
         line.replaceChildren(`Undone: ${name} is empty again.`);
         this.changed();
       } catch (error) {
         const problem = problemIn(error);
         line.replaceChildren(failure(problem.status === 412 ? `${name} has been changed since, so nothing was undone.` : problem.detail));
       }
-    };
-    this.log.append(line);
+    });
+    const line = h("p", {}, undo, ` empties ${name} again`);
+    this.undo.replaceChildren(line);
   }
 
   private changed(): void {
@@ -288,7 +295,12 @@ export class Loader {
       return;
     }
     const { target } = this;
-    if (target.replace && !target.lenient && !(await this.confirmed(target, address))) return;
+    if (!target.replace) return this.undoable(target.graph, () => this.load(address, target));
+    if (target.lenient || (await this.confirmed(target, address))) await this.load(address, target);
+  }
+
+  /** Lets the server load an address. Resolves to the number of quads that were added. */
+  private async load(address: string, target: Target): Promise<number> {
     const line = h("div", { class: "uploading" }, `${address}: the server fetches and reads it…`);
     this.log.replaceChildren(line);
     try {
@@ -297,8 +309,10 @@ export class Loader {
       if (target.replace) this.replaced();
       this.changed();
       if (hasSkips(report)) dialog("Loaded in part", line);
+      return report.added;
     } catch (error) {
       line.replaceChildren(failure(refusal(problemIn(error), target.lenient)));
+      return 0;
     }
   }
 }

@@ -190,7 +190,7 @@ export class Sheet {
 
   private async asMarkdown(): Promise<void> {
     const { answer } = this;
-    if (answer) this.copy(markdown(answer.columns, await answer.shownRows(1000)));
+    if (answer) this.copy(markdown(answer.columns, await answer.firstRows(1000, 0, 2000)));
   }
 
   private say(text: string): void {

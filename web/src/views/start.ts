@@ -39,7 +39,7 @@ export class Start {
     }
     const offered = h("ul", { class: "examples", attrs: { "aria-busy": true } });
     this.element.replaceChildren(
-      h("header", { class: "store" }, name(about), facts(found, about.graphs), h("p", { class: "soft" }, which(about.namedQuads, about.defaultTriples), about.writable ? "" : `Read-only: to add data, ${HOW_TO_WRITE}.`)),
+      h("header", { class: "store" }, name(about), facts(found, about.graphs), h("p", { class: "soft" }, which(about.namedQuads, about.defaultTriples), about.writable ? "" : `Read-only: to add data, ${HOW_TO_WRITE}.`), this.loader?.undo),
       h(
         "div", { class: "panels" },
         h("section", { class: "panel" }, h("h3", {}, "Examples from this data"), offered),
@@ -58,6 +58,7 @@ export class Start {
 
   private begin(): HTMLElement {
     const made = (this.loader ??= loader("This store is empty. Load something into it"));
+    made.element.append(made.undo);
     const demo = button("Load the demo data", () => {
       demo.disabled = true;
       void made.take(DEMO.map(([name, text]) => new File([text], name))).finally(() => (demo.disabled = false));
