@@ -185,6 +185,13 @@ test("a document from a URL replaces a graph where that is asked for", async () 
   await page.getByRole("button", { name: "Replace its 2 triples" }).click();
   await page.getByText("1 quad added, 2 quads removed by 2 operations.").waitFor();
   assert.ok(!(await page.getByLabel("replace the graph's contents").isChecked()));
+  assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+  // One that fills a graph can be undone.
+  await page.getByLabel("Into graph").fill("http://e/g");
+  await page.getByRole("button", { name: "Load URL" }).click();
+  await page.getByText("empties http://e/g again").waitFor();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("Undone: http://e/g is empty again.").waitFor();
   documents.close();
   assert.deepEqual(faults, []);
   await close();

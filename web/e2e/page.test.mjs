@@ -313,6 +313,26 @@ test("a plan fills while its query runs, and the query ends when somebody cancel
   await close();
 });
 
+test("columns that are bound late are drawn and mapped, and a point of a sorted answer leads to its row", async () => {
+  const own = await serve({ turtle: "<http://e/a> <http://e/p> 1 ." });
+  const { page, faults, close } = await visit(own);
+  const many = `VALUES ?a { ${Array.from({ length: 300 }, (_, i) => i).join(" ")} }`;
+  await run(page, `SELECT ?x ?a ?lat ?lon { { ${many} } UNION { VALUES (?x ?a ?lat ?lon) { (<http://e/bonn> 500 50.7 7.1) (<http://e/lima> 501 -12.0 -77.0) } } }`);
+  await page.getByRole("tab", { name: "Graph" }).waitFor();
+  await page.locator("[role=columnheader] button", { hasText: "a" }).first().click();
+  await page.locator("[role=columnheader] button", { hasText: "a" }).first().click();
+  await page.locator("#cell-0-1", { hasText: "501" }).waitFor();
+  await page.getByRole("tab", { name: "Map" }).click();
+  await page.getByText("2 points, 300 rows without a place.").waitFor();
+  await page.locator("svg.map").focus();
+  await page.keyboard.press("n");
+  await page.keyboard.press("Enter");
+  await page.locator("#cell-0-0.active", { hasText: "lima" }).waitFor();
+  assert.equal(await page.locator("#cell-0-1").textContent(), "501");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("answers with coordinates are on a map, whose points lead to their rows", async () => {
   const own = await serve({
     turtle: `@prefix geo: <http://www.opengis.net/ont/geosparql#> . @prefix : <http://e/> .

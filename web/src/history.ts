@@ -11,7 +11,7 @@ export interface Past {
   ended?: "failed" | "cancelled";
 }
 
-export interface Saved {
+interface Saved {
   name: string;
   text: string;
 }

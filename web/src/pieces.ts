@@ -2,7 +2,7 @@
 
 import { button, h } from "./dom.ts";
 
-export interface Menu {
+interface Menu {
   element: HTMLDetailsElement;
   fill(items: Item[]): void;
 }

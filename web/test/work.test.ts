@@ -119,6 +119,9 @@ test("statistics of a column", () => {
   const n = statistics(rows, 1, 4, (i) => i);
   assert.deepEqual(n.numbers, { count: 3, least: 1, most: 4, mean: 6.5 / 3, median: 1.5 });
   assert.equal(n.unbound, 1);
+  const long = new Rows();
+  long.append(`?a\n"${"x".repeat(400)}1"\n"${"x".repeat(400)}2"\n`);
+  assert.deepEqual([statistics(long, 0, 2, (i) => i)].map(({ distinct, more }) => [distinct, more]), [[1, true]], "at least one");
   assert.equal(n.top[0]?.[0]?.type === "literal" && n.top[0][0].datatype, `${XSD}integer`);
 });
 

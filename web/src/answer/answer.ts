@@ -1,28 +1,26 @@
-// An answer on its way and afterwards: the worker that keeps its rows, as the page sees it.
+// The page's view of an answer, whose rows are in a worker.
 
 import { token } from "../net/http.ts";
-import type { Term } from "../rdf/term.ts";
+import { SHOWN, type Term } from "../rdf/term.ts";
 import { learnNames } from "../show.ts";
 import type { Ask, Choice, Ending, Progress, Series, Statistics, Told } from "./protocol.ts";
 import type { Order } from "./rows.ts";
 
 /** Rows that are fetched at most, and characters. */
-export const MOST_ROWS = 2_000_000;
-export const MOST_SIZE = 400_000_000;
+const MOST_ROWS = 2_000_000;
+const MOST_SIZE = 400_000_000;
 
 /** Rows that are fetched from the worker at once. */
 const BLOCK = 200;
 /** Blocks that are kept. */
 const KEPT = 40;
 
-/** A worker that is ready before there is a query for it: its script is there even if the server has gone in the meantime. */
+/** A worker that was started in advance, so that its script is loaded even if the server no longer answers. */
 let spare: Worker | undefined = typeof Worker === "undefined" ? undefined : new Worker("worker.js");
 
-/** A worker whose script is there. */
 export function nextWorker(): Worker {
   const worker = spare ?? new Worker("worker.js");
   spare = new Worker("worker.js");
-  // One whose script did not come is not kept.
   spare.onerror = () => (spare = undefined);
   return worker;
 }
@@ -33,7 +31,7 @@ export class Answer {
   progress: Progress = { rows: 0, received: 0, elapsed: 0, first: null };
   ending: Ending | undefined;
   order: Order | null = null;
-  /** Counts the arrangements: with another one, other rows are shown. */
+  /** Changes whenever other rows are shown, or in another order. */
   version = 0;
   texts: string[] = [];
   /** The worker sorts or filters. */
@@ -42,7 +40,7 @@ export class Answer {
   changed: () => void = () => {};
   private worker = nextWorker();
   private view = 0;
-  /** Rows of the arrangement; `null`: as many as there are. */
+  /** Number of rows after a filter; `null` if all rows are shown in their order. */
   private arranged: number | null = null;
   private blocks = new Map<number, (Term | null)[][]>();
   private asked = new Set<number>();
@@ -56,7 +54,7 @@ export class Answer {
     this.ask({ type: "run", path, query, bearer: token(), mostRows: MOST_ROWS, mostSize: MOST_SIZE });
   }
 
-  /** The worker does not run: because the server that has its script does not answer, or for a reason of the browser's. */
+  /** The worker failed to start: the server does not answer a request for its script, or the browser refuses it. */
   private async lost(): Promise<void> {
     const answers = await fetch("health", { cache: "no-store" }).then(() => true, () => false);
     this.ending ??= { how: "problem", problem: { status: 0, kind: answers ? "worker" : "network", detail: "" } };
@@ -111,7 +109,7 @@ export class Answer {
     this.changed();
   }
 
-  /** Blocks that were not full yet are asked for again when there are more rows. */
+  /** Forgets blocks that were not full, for which there are more rows now. */
   private freshen(): void {
     if (this.arranged !== null) return;
     for (const [from, rows] of this.blocks) {
@@ -119,7 +117,7 @@ export class Answer {
     }
   }
 
-  /** Rows that are shown. */
+  /** Number of rows that are shown. */
   get shown(): number {
     return this.arranged ?? this.progress.rows;
   }
@@ -176,22 +174,21 @@ export class Answer {
     return this.request((id) => ({ type: "series", id, ...choice }));
   }
 
-  /** What there is to say about a column. */
   statistics(column: number): Promise<Statistics> {
     return this.request((id) => ({ type: "statistics", id, column }));
   }
 
-  /** The first rows that are shown, or as many from another one on. */
-  firstRows(most: number, from = 0, cut = 80): Promise<(Term | null)[][]> {
+  /** Rows that are shown, from the given one on, with `cut` characters of each value at most. */
+  firstRows(most: number, from = 0, cut = SHOWN): Promise<(Term | null)[][]> {
     return this.request((id) => ({ type: "rows", id, from, most, cut }));
   }
 
-  /** Rows that have values of every column, however late in the answer it is first bound. */
+  /** Some rows that are shown, with values of every column that has any. */
   sample(): Promise<(Term | null)[][]> {
     return this.request((id) => ({ type: "sample", id }));
   }
 
-  /** Ends it and forgets its rows. */
+  /** Cancels the query and discards the rows. */
   drop(): void {
     this.changed = () => {};
     this.worker.postMessage({ type: "cancel" } satisfies Ask);

@@ -1,4 +1,4 @@
-// Numbers of an answer as bars, lines or points.
+// The tab Chart of an answer: choice of columns, rows and captions.
 
 import { h } from "../dom.ts";
 import { count, grouped } from "../format.ts";
@@ -27,7 +27,7 @@ function numericColumns(rows: (Term | null)[][], columns: number): number[] {
   });
 }
 
-/** Says which of the rows are not drawn. */
+/** What is not drawn of `rows` rows, in words. */
 export function leftOut(kind: Kind, { values, texts, across, names: [name] }: Pick<Data, "values" | "texts" | "across" | "names">, rows: number): string[] {
   const chosen = across.length;
   const isNumber = (n: number | undefined) => Number.isFinite(n);
@@ -50,7 +50,6 @@ export class Chart {
   private width = 0;
 
   constructor(private answer: Answer) {
-    // Another width gets another picture.
     new ResizeObserver(() => {
       const width = this.place.clientWidth;
       if (this.width > 0 && width > 0 && Math.abs(width - this.width) > 40) void this.draw();
@@ -70,7 +69,7 @@ export class Chart {
     this.second.replaceChildren(h("option", { attrs: { value: -1 } }, "none"), ...numeric.map(option));
     this.across.replaceChildren(h("option", { attrs: { value: -1 } }, "row number"), ...columns.map((_, c) => option(c)));
     this.up.value = String(numeric[0]);
-    // A name alongside its number, or one number over another.
+    // By default, a number by the first column that is none; without one, the second number over the first.
     const names = columns.map((_, c) => c).filter((c) => !numeric.includes(c));
     this.across.value = String(names[0] ?? (numeric.length > 1 ? numeric[0] : -1));
     if (names.length === 0 && numeric.length > 1) this.up.value = String(numeric[1]);
@@ -113,7 +112,6 @@ function heightFor(): number {
   return Math.max(260, Math.min(innerHeight - 260, 900));
 }
 
-/** What stands for a term in a chart. */
 async function captionOf(term: Term | null, most: number): Promise<string> {
   if (!term) return "";
   const cut = (text: string) => (text.length > most ? `${text.slice(0, most)}…` : text);

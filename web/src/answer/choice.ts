@@ -1,11 +1,11 @@
-// Which rows of many are looked at: those that a chart draws, and those that tell what is in the columns.
+// Which rows of many are read: for a chart, and to find out what the columns have.
 
-/** Rows of a sample: those at the beginning, those of each column, and all. */
+/** A sample's first rows, values of each column, and rows at most. */
 const FIRST = 100;
 const EACH = 10;
 const MOST = 1000;
 
-/** Rows by which each column is judged: the first ones, and later ones with a value of a column that has few values so far. */
+/** Chooses the first rows, and later ones with a value in a column that has few values in the rows chosen before. */
 export function sample(cells: (row: number) => string[], rows: number, columns: number): number[] {
   const chosen: number[] = [];
   const values = new Uint32Array(columns);
@@ -18,14 +18,14 @@ export function sample(cells: (row: number) => string[], rows: number, columns: 
   return chosen;
 }
 
-/** Places of the greatest numbers, the greatest first. */
+/** Positions of the greatest numbers, the greatest first. */
 export function greatest(values: Float64Array, most: number): Uint32Array {
   const at = (i: number) => values[i] ?? NaN;
   const places = Uint32Array.from(values, (_, i) => i).filter((i) => !Number.isNaN(at(i)));
   return places.sort((a, b) => (at(a) === at(b) ? a - b : at(b) - at(a))).slice(0, most);
 }
 
-/** Places of the least and the greatest value of each of as many stretches as there is room for, in order. */
+/** Splits the values into `most / 2` stretches. Returns the positions of the least and the greatest value of each, in order. */
 export function extremes(values: Float64Array, most: number): Uint32Array {
   const step = Math.ceil(values.length / Math.max(1, most >> 1));
   const chosen: number[] = [];

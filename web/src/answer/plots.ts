@@ -1,4 +1,4 @@
-// What charts are made of: bars as lines of a table, whose captions wrap; lines and points in a picture.
+// Draws charts: bars as rows of a table, so that captions wrap; lines and points as SVG.
 
 import { h, svg } from "../dom.ts";
 import { number } from "../format.ts";
@@ -11,13 +11,13 @@ export interface Data {
   /** Names of the columns. */
   names: string[];
   values: Float64Array[];
-  /** What is written for each value. */
+  /** Text for each value. */
   texts: string[][];
-  /** Horizontal numbers, or what stands for 1, 2, 3 … where there are captions. */
+  /** Horizontal positions: numbers of the data, or 1, 2, 3 … */
   across: Float64Array;
-  /** What is written for each of them. */
+  /** Text for each horizontal position. */
   captions: string[];
-  /** The captions stand at the axis, instead of numbers. */
+  /** The axis has the captions, and no numbers. */
   captioned: boolean;
 }
 
@@ -28,12 +28,12 @@ const BOTTOM = 34;
 const TEXT = 12;
 const TURN = 50;
 
-/** Says which colour is which column, and how far its scale goes: each has its own. */
+/** The colour of each column, with what `to` says about its scale. */
 function legend(data: Data, to: (i: number) => string): HTMLElement {
   return h("p", { class: "series" }, ...data.names.map((name, i) => h("span", { class: "legend-item" }, h("span", { class: "key", attrs: { "data-colour": i } }), h("bdi", {}, name), ` ${to(i)}`)));
 }
 
-/** The least and the greatest finite value, with zero between or at one of them. */
+/** The least and the greatest finite value; with `zero`, the range includes 0. */
 function range(values: Float64Array, zero: boolean): [number, number] {
   let [low, high] = zero ? [0, 0] : [Infinity, -Infinity];
   for (const value of values) {
@@ -68,7 +68,7 @@ export function bars(data: Data): HTMLElement {
   );
 }
 
-/** Lines and numbers of a vertical axis; returns the height of a value. */
+/** Draws a vertical axis. Returns a function from values to y coordinates. */
 function upright(to: SVGSVGElement, values: Float64Array, side: "start" | "end", width: number, height: number): (value: number) => number {
   const marks = ticks(...range(values, false), 6);
   const [low, high] = [marks[0] ?? 0, marks.at(-1) ?? 1];
@@ -80,7 +80,6 @@ function upright(to: SVGSVGElement, values: Float64Array, side: "start" | "end",
   return at;
 }
 
-/** Lines or points over the columns' numbers, as wide as there is room. */
 export function picture(data: Data, kind: "lines" | "points", width: number, height: number): HTMLElement {
   const plot = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": data.title, class: "plot" }, svg("title", {}, data.title));
   const marks = ticks(...range(data.across, false), Math.max(2, Math.round(width / 110)));

@@ -1,4 +1,4 @@
-// What the page and the worker that keeps an answer's rows tell each other.
+// Messages between the page and the worker that holds an answer's rows.
 
 import type { Problem } from "../net/http.ts";
 import type { Term } from "../rdf/term.ts";
@@ -7,7 +7,7 @@ import type { Order } from "./rows.ts";
 export type Ask =
   | { type: "run"; path: string; query: string; bearer: string | undefined; mostRows: number; mostSize: number }
   | { type: "cancel" }
-  /** Which rows are shown, in which order; `view` numbers such wishes. */
+  /** Sorts and filters the rows; `view` is the number of this arrangement. */
   | { type: "arrange"; view: number; order: Order | null; texts: string[] }
   | { type: "window"; view: number; from: number; most: number }
   | { type: "cell"; id: number; view: number; row: number; column: number }
@@ -30,7 +30,7 @@ export interface Progress {
 export type Ending =
   | { how: "complete" }
   | { how: "cancelled" }
-  /** There is more, and it was not fetched. */
+  /** The page's limit was reached before the end. */
   | { how: "capped" }
   | { how: "problem"; problem: Problem };
 
@@ -39,7 +39,7 @@ export type Told =
   | { type: "truth"; value: boolean }
   | ({ type: "progress" } & Progress)
   | ({ type: "end"; ending: Ending } & Progress)
-  /** The rows are arranged: this many are shown. */
+  /** The rows were sorted and filtered; `shown` are left. */
   | { type: "arranged"; view: number; shown: number }
   | { type: "window"; view: number; from: number; rows: (Term | null)[][] }
   | { type: "reply"; id: number; value: unknown };
@@ -55,34 +55,33 @@ export interface Choice {
   most: number;
 }
 
-/** Numbers of columns, row by row, and what stands alongside them. */
+/** Columns of numbers for a chart, with captions. */
 export interface Series {
   values: Float64Array[];
   /** The values as the answer has them. */
   texts: string[][];
   labels: (Term | null)[];
-  /** Places of these rows among those that are shown. */
+  /** Positions of the chosen rows among those that are shown. */
   at: Uint32Array;
-  /** Rows that there are; more than values if some were left out. */
+  /** All rows that are shown; more than `at` has if some were left out. */
   rows: number;
 }
 
-/** What there is to say about a column of the rows that are shown. */
+/** Statistics of a column over the rows that are shown. */
 export interface Statistics {
-  /** Rows that were looked at. */
   rows: number;
   unbound: number;
   iris: number;
   blanks: number;
   literals: number;
-  /** Different values; as many as were told apart where `more` is true. */
+  /** Different values; a lower bound if `more` is true. */
   distinct: number;
   more: boolean;
   /** Of the values that are numbers. */
   numbers: { count: number; least: number; most: number; mean: number; median: number } | undefined;
-  /** Languages of literals with how often each occurs. */
+  /** The most frequent language tags, with the number of literals. */
   languages: [string, number][];
-  /** Length of literals in characters. */
+  /** Characters of the longest literal that is not a number. */
   longest: number;
   /** The most frequent values. */
   top: [Term | null, number][];

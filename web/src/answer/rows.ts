@@ -1,9 +1,9 @@
-// The rows of an answer as they arrive: the text itself, and where each row begins. A cell is looked at when read at it, so a
-// row costs its text and eight bytes.
+// The rows of an answer: the received text, and the offset of each row in it. Cells are parsed when they are read, so a row
+// takes the memory of its text and up to 8 bytes.
 
 import { numberOf, parseTerm, type Term } from "../rdf/term.ts";
 
-/** Numbers that grow. */
+/** A growing array of numbers. */
 class Numbers {
   private all = new Uint32Array(1024);
   length = 0;
@@ -33,18 +33,17 @@ export class Rows {
   /** The truth value of an ASK. */
   truth: boolean | undefined;
   count = 0;
-  /** Characters that are kept. */
+  /** Characters of the text. */
   size = 0;
   private chunks: string[] = [];
   /** The first row of each chunk. */
   private firsts: number[] = [];
-  /** Where each row begins in its chunk. */
+  /** Offset of each row in its chunk. */
   private starts = new Numbers();
-  /** Beginnings of a line whose end has not come. */
+  /** Parts of a line whose end was not received yet. */
   private open: string[] = [];
   private headed = false;
 
-  /** Takes the next text. */
   append(text: string): void {
     if (text === "") return;
     const end = text.lastIndexOf("\n");
@@ -74,7 +73,7 @@ export class Rows {
     }
   }
 
-  /** Takes the end of the text: a last line need not end with a line feed. */
+  /** To be called after the last text: the last line need not end with a line feed. */
   finish(): void {
     if (this.open.length > 0) this.append("\n");
   }
@@ -109,12 +108,12 @@ export class Rows {
     return this.line(row).split("\t");
   }
 
-  /** A row's terms, long ones cut. */
+  /** A row's terms, with `most` characters of each at most. */
   terms(row: number, most: number): (Term | null)[] {
     return this.cells(row).map((cell) => parseTerm(cell, most));
   }
 
-  /** Numbers of the rows that have one of these texts somewhere, whatever its case. */
+  /** Indexes of the rows that contain one of these texts, ignoring case. */
   matching(texts: string[]): Uint32Array {
     const pattern = texts.map((t) => t.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\t|\n/g, " ")).join("|");
     const found = new Numbers();
@@ -125,7 +124,7 @@ export class Rows {
       search.lastIndex = this.starts.at(first);
       let from = first;
       for (let hit = search.exec(chunk); hit; hit = search.exec(chunk)) {
-        // The last row that begins at the hit or before.
+        // The row of the hit: the last one that begins at it or before.
         let [low, high] = [from, end - 1];
         while (low < high) {
           const middle = (low + high + 1) >> 1;
@@ -142,8 +141,8 @@ export class Rows {
   }
 
   /**
-   * Brings rows into the order of a column: unbound, blank nodes, IRIs, then literals, numbers before texts. Rows that are equal stay
-   * as they came.
+   * Sorts rows by a column: unbound, blank nodes, IRIs, then literals, with numbers before texts. The order of rows with equal values
+   * does not change.
    */
   sorted(rows: Uint32Array, order: Order): Uint32Array {
     const n = rows.length;
@@ -172,7 +171,7 @@ export class Rows {
     return places.map((place) => rows[place] ?? 0);
   }
 
-  /** The numbers of a column, `NaN` for what is none. */
+  /** The numbers of a column, `NaN` for values that are not numbers. */
   numbers(column: number, rows: Uint32Array): Float64Array {
     return Float64Array.from(rows, (row) => numberOf(parseTerm(this.cells(row)[column] ?? "")) ?? NaN);
   }

@@ -1,14 +1,14 @@
-// What there is to say about a column: how many values, of which kinds, which are frequent, and where its numbers lie.
+// Statistics of a column.
 
 import { numberOf, parseTerm } from "../rdf/term.ts";
 import type { Statistics } from "./protocol.ts";
 import type { Rows } from "./rows.ts";
 
-/** Values that are told apart; beyond it, new ones are no longer counted. */
+/** Different values that are counted at most. */
 const DISTINCT = 500_000;
 /** Frequent values that are listed. */
 const TOP = 10;
-/** Characters of a value by which it is told from others. */
+/** Values are compared by this many characters at their beginning. */
 const KEY = 300;
 
 export function statistics(rows: Rows, column: number, shown: number, rowAt: (i: number) => number): Statistics {
@@ -27,6 +27,8 @@ export function statistics(rows: Rows, column: number, shown: number, rowAt: (i:
     if (before !== undefined) times.set(key, before + 1);
     else if (times.size < DISTINCT) times.set(key, 1);
     else made.more = true;
+    // Longer values may differ behind what is compared.
+    if (cell.length > KEY) made.more = true;
     if (cell.startsWith("<")) made.iris++;
     else if (cell.startsWith("_:")) made.blanks++;
     else {
@@ -55,7 +57,7 @@ export function statistics(rows: Rows, column: number, shown: number, rowAt: (i:
   return made;
 }
 
-/** A cell that was cut, as a term again. */
+/** Completes a cell that was cut, so that it can be parsed. */
 function closed(cell: string): string {
   return cell.startsWith('"') ? `${cell.replace(/\\[^\\]*$/, "")}…"` : cell;
 }

@@ -1,4 +1,4 @@
-// Fetches an answer and keeps its rows, alongside the page's own thread: however many there are, the page stays quick.
+// The worker that fetches an answer and holds its rows, so that the page's own thread stays responsive.
 
 import { dressed, problemOf, query, unreachable } from "../net/http.ts";
 import { SHOWN, type Term, parseTerm } from "../rdf/term.ts";
@@ -8,19 +8,19 @@ import { extremes, greatest, sample } from "./choice.ts";
 import { type Order, Rows } from "./rows.ts";
 import { statistics } from "./statistics.ts";
 
-// The page's types are a document's; here there is none.
+// The types of the library `dom` are those of a window, not of a worker.
 const scope = self as unknown as {
   postMessage(message: Told | LayoutTold, transfer?: Transferable[]): void;
   onmessage: ((event: MessageEvent<Ask | LayoutAsk>) => void) | null;
 };
 
-/** Milliseconds between two words about progress. */
+/** Milliseconds between two messages about progress. */
 const PACE = 60;
 
 const rows = new Rows();
 let control = new AbortController();
 let ended = false;
-/** The rows that are shown, in their order; `null`: all, as they came. */
+/** The rows that are shown, in their order; `null`: all rows as they were received. */
 let arranged: Uint32Array | null = null;
 let order: Order | null = null;
 let texts: string[] = [];
@@ -94,7 +94,7 @@ function arrange(): void {
 const rowAt = (i: number): number => (arranged ? (arranged[i] ?? 0) : i);
 const shown = (): number => arranged?.length ?? rows.count;
 
-/** The terms of rows in the order that is shown, with `cut` characters of each at most. */
+/** Rows that are shown, with `cut` characters of each value at most. */
 function part(from: number, most: number, cut: number): (Term | null)[][] {
   return Array.from({ length: Math.max(0, Math.min(most, shown() - from)) }, (_, i) => rows.terms(rowAt(from + i), cut));
 }
@@ -115,7 +115,7 @@ function series(ask: Extract<Ask, { type: "series" }>): Series {
   };
 }
 
-/** A worker is for an answer or for a drawing. */
+/** For workers that lay out a graph. A worker holds an answer or a layout, not both. */
 const layout = new Layout((told, transfer) => scope.postMessage(told, transfer));
 
 scope.onmessage = ({ data: ask }) => {

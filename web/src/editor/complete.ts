@@ -106,7 +106,7 @@ function option(item: Item, answer: Answer, rank: number, names: Prefixes, label
 }
 
 /** Puts a text where a word was, and declares the prefix that it has. */
-export function insert(view: EditorView, text: string, from: number, to: number, names: Prefixes = prefixes): void {
+function insert(view: EditorView, text: string, from: number, to: number, names: Prefixes = prefixes): void {
   const whole = view.state.doc.toString();
   const prefix = /^(?:"(?:[^"\\]|\\.)*"\^\^)?([^\s:<>"?]*):(?!\s)/.exec(text)?.[1];
   const iri = prefix === undefined ? undefined : names.all.get(prefix);

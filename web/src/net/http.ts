@@ -1,6 +1,6 @@
 // Requests to the server that the page came from.
 
-export interface Suggestion {
+interface Suggestion {
   text: string;
   replacement?: { start: number; end: number; with: string };
 }

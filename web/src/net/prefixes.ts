@@ -3,7 +3,7 @@
 import { prefixes } from "../show.ts";
 import { dressed, send, token } from "./http.ts";
 
-export interface Prefix {
+interface Prefix {
   prefix: string;
   iri: string;
   from: "data" | "set" | "common";

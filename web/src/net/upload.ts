@@ -13,24 +13,23 @@ export interface Report {
   operations: number;
   snapshot: number;
   ms: Record<string, number>;
-  /** What was skipped, where that was asked for. */
+  /** Present if malformed statements were to be skipped. */
   skipped?: Skipped;
 }
 
 export interface Skipped {
-  /** Malformed statements. */
   statements: number;
-  /** The first of them. */
+  /** The first malformed statements. */
   first: { document: string; line: number; column: number; message: string; text: string | null }[];
-  /** Documents that were given up at one of them, and how much of them was not read. */
+  /** Documents of which the rest after a malformed statement was not read, and the size of these rests. */
   rest?: { documents: number; bytes: number };
 }
 
 export interface Target {
-  /** The graph's IRI; empty: the default graph, or those that the file names. */
+  /** The graph's IRI; "": the default graph, or the graphs that the file names. */
   graph: string;
   replace: boolean;
-  /** Malformed statements are skipped. */
+  /** Skip malformed statements. */
   lenient: boolean;
 }
 
@@ -52,7 +51,7 @@ export function objection(file: File, { graph, replace }: Target): string | unde
   return undefined;
 }
 
-/** The parameters of `/store` for a target; a file in a dataset format names its graphs itself. */
+/** The parameters of `/store` for a target. `dataset`: the file names the graphs itself. */
 function parameters({ graph, lenient }: Target, dataset: boolean): string {
   const made = new URLSearchParams({ ...(graph !== "" ? { graph } : dataset ? {} : { default: "" }), ...(lenient ? { lenient: "true" } : {}) });
   return made.size > 0 ? `?${made}` : "";
@@ -92,7 +91,6 @@ export async function sendFiles(files: File[], target: Target, line: HTMLElement
   }
 }
 
-/** The body of a request: a file, or a form with a part for each file. */
 function bodyOf(files: File[], medias: string[]): File | FormData {
   const typed = files.map((file, i) => new File([file], file.name, { type: medias[i] ?? "" }));
   const [first] = typed;
@@ -102,17 +100,17 @@ function bodyOf(files: File[], medias: string[]): File | FormData {
   return form;
 }
 
-/** What is said of a document that was refused; where skipping would help, how to do that here. */
+/** The message about a document that was refused; it says how to skip malformed statements if that would help. */
 export function refusal(problem: Problem, lenient: boolean): string {
   if (problem.kind !== "syntax" || lenient) return problem.detail;
   const lines = problem.detail.split("\n").filter((line) => !line.startsWith("help: "));
   return [...lines, `To load the rest, choose “${SKIP}” and load it again.`].join("\n");
 }
 
-/** What the choice to skip is called. */
+/** Label of the checkbox for `lenient`. */
 export const SKIP = "skip statements that are malformed";
 
-/** Lets the server fetch a document: by LOAD, which it allows or not. */
+/** Lets the server fetch a document by LOAD. It allows some hosts only. */
 export async function loadAddress(address: string, { graph, replace, lenient }: Target): Promise<Report> {
   if (replace && lenient) throw new ProblemError({ status: 0, kind: "choice", detail: "A document from a URL cannot replace a graph while malformed statements are skipped: choose one of the two." });
   const load = `LOAD ${iriText(address)}${graph === "" ? "" : ` INTO GRAPH ${iriText(graph)}`}`;
@@ -126,18 +124,18 @@ export function problemIn(error: unknown): Problem {
 
 const RDF = ["text/turtle", "application/n-triples", "application/n-quads", "application/trig", "application/rdf+xml", "application/ld+json"];
 
-/** The format that a pasted text looks like. */
+/** The media type that a pasted text looks like. */
 export function guess(text: string): string {
-  // Each pattern below is linear only where white space is one character and a string ends in its line.
+  // The patterns below take linear time only if each run of white space is one character and each string ends in its line.
   const start = text.trim().replace(/\s+/g, (space) => (space.includes("\n") ? "\n" : " ")).replace(/"(?:[^"\\\n]|\\.)*(?:"|$)/gm, '""');
   if (/^<\?xml|^<rdf:RDF/i.test(start)) return "application/rdf+xml";
   if (/^[[{]/.test(start) && !/^\[\s*\]?\s*(?:a|<|[\w-]*:)/.test(start)) return "application/ld+json";
   if (/^(?:GRAPH\s)?(?:<[^>\s]*>|[\w-]*:[\w-]*)?\s?\{/im.test(start)) return "application/trig";
-  // Four terms on a line are N-Quads; what is neither is Turtle, which N-Triples is a part of.
+  // A line of four terms is N-Quads. Anything else is read as Turtle, of which N-Triples is a subset.
   return /^(?:<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s+(?:<[^>\s]*>|_:\S+|""(?:@[\w-]+|\^\^<[^>\s]*>)?)\s+(?:<[^>\s]*>|_:\S+)\s*\.\s*$/m.test(start) ? "application/n-quads" : "text/turtle";
 }
 
-/** `fetch` does not say how much of a body was sent. */
+/** By XMLHttpRequest, since `fetch` does not report how much of a body was sent. */
 function post(body: File | FormData, path: string, method: string, sent: (n: number) => void, started: (x: XMLHttpRequest) => void): Promise<Report> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

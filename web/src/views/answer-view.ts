@@ -23,7 +23,7 @@ const NAMES: Record<Tab, string> = { table: "Table", graph: "Graph", chart: "Cha
 interface Options {
   form: Form;
   tab: Tab;
-  /** The plan's element, filled by whom it belongs to. */
+  /** The element of the tab Plan, which the caller fills. */
   plan: () => HTMLElement;
   /** A tab was chosen. */
   chosen: (tab: Tab) => void;
@@ -35,14 +35,14 @@ export class AnswerView {
   readonly element = h("div", { class: "answer" });
   readonly table: Table;
   tab: Tab;
-  /** Shown in the line above the answer, with the filter of its rows. */
+  /** The caller places the tabs and the filter, in the line above the answer. */
   readonly tabs = h("div", { class: "tabs", attrs: { role: "tablist", "aria-label": "Answer" } });
   private panel = h("div", { id: "answer", attrs: { role: "tabpanel" } });
   readonly filter = h("input", { attrs: { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" } });
   private graph: Graph | undefined;
-  /** Columns with coordinates; unknown until rows came. */
+  /** Columns with coordinates; `undefined` if there are none, and until the answer is complete. */
   private where: Where | undefined;
-  /** How rows are drawn as a graph; unknown until rows came. */
+  /** How rows are drawn as a graph; `undefined` if no column has resources, and until the answer is complete. */
   private nodes: Plan | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -61,12 +61,11 @@ export class AnswerView {
     return this.options.form === "construct" || this.options.form === "describe";
   }
 
-  /** Something of the answer has changed. */
   update(): void {
     if (this.tab === "table") this.table.update();
   }
 
-  /** The answer is complete. */
+  /** Offers the tabs that depend on the rows; to be called once the answer is complete. */
   async finish(): Promise<void> {
     if (this.tab === "graph") void this.picture();
     if (this.isGraph) return;
@@ -139,16 +138,11 @@ export class AnswerView {
     const rows = await answer.firstRows(MOST_POINTS);
     if (!this.where || this.tab !== "map") return;
     const map = new GeoMap((row) => {
-      // Rows of the map are those that came; sorted or filtered, they stand elsewhere.
-      if (answer.order || answer.texts.length > 0) {
-        this.filter.value = "";
-        answer.arrange(null, []);
-      }
       this.choose("table");
       this.table.goTo(row);
     });
     panel.replaceChildren(map.element);
-    map.show(rows, this.where, answer.progress.rows);
+    map.show(rows, this.where, answer.shown);
   }
 
   private async picture(): Promise<void> {
@@ -162,7 +156,7 @@ export class AnswerView {
   private filtered(): void {
     const { answer } = this;
     const text = this.filter.value.trim();
-    // Rows have whole IRIs where the page shows short names.
+    // The filter compares with whole IRIs, so a short name is expanded.
     const full = text.includes(":") ? prefixes.full(text) : undefined;
     answer.arrange(answer.order, text === "" ? [] : full === undefined ? [text] : [text, full]);
   }

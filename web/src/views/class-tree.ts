@@ -1,4 +1,4 @@
-// Classes under those that they are declared subclasses of.
+// The tree of classes by rdfs:subClassOf.
 
 import { button, h } from "../dom.ts";
 import { count } from "../format.ts";
@@ -11,14 +11,14 @@ import { nameOf, prefixes, termNode } from "../show.ts";
 const MOST_READ = 5000;
 const MOST_LINES = 1500;
 const MOST_STEPS = 12;
-/** Lines from which on there is a field to filter them. */
+/** Longer lists have a field to filter them. */
 const SHORT = 15;
-/** Seconds. */
+/** Seconds that reading the declarations may take. */
 const PATIENCE = 3;
 
 export interface Line {
   iri: string;
-  /** Lines above it that it stands below. */
+  /** The number of its ancestors in the tree. */
   depth: number;
 }
 
@@ -45,19 +45,19 @@ export function tree(classes: string[], pairs: [string, string][], most = MOST_L
   };
   const all = sorted(new Set([...classes, ...pairs.flat()]));
   for (const iri of all) if (!subs.has(iri)) add(iri);
-  // What is left hangs on a circle.
+  // What is left is in a circle, or below one.
   for (const iri of all) if (!seen.has(iri)) add(iri);
   return { lines, all: all.length };
 }
 
-/** The lines that fit, and those that they stand below. */
+/** Which lines a filter keeps: those that fit, and their ancestors. */
 export function kept(lines: Line[], fits: (i: number) => boolean): boolean[] {
   const keeps: boolean[] = [];
   lines.reduceRight((below, { depth }, i) => ((keeps[i] = depth < below || fits(i)) ? depth : below), 0);
   return keeps;
 }
 
-/** Names that are equal up to the case of their letters are told apart by their whole IRIs. */
+/** IRIs whose short names differ by case only: their lines show the whole IRI. */
 function twins(iris: string[]): Set<string> {
   const seen = new Map<string, string>();
   const found = new Set<string>();
@@ -70,7 +70,7 @@ function twins(iris: string[]): Set<string> {
   return found;
 }
 
-/** The classes as a tree where subclasses are declared, by use where there are none. */
+/** The list of classes: a tree if subclasses are declared, else by use. */
 export class ClassTree {
   readonly element = h("section", { class: "class-tree tall", attrs: { tabindex: 0, role: "region", "aria-label": "Class tree" } });
   private body = h("ul");
@@ -88,7 +88,6 @@ export class ClassTree {
     this.draw([]);
   }
 
-  /** Reads which classes are subclasses of which. */
   async load(): Promise<void> {
     const rows = await select(`PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>\nSELECT DISTINCT ?c ?d { ?c rdfs:subClassOf ?d FILTER(ISIRI(?c) && ISIRI(?d) && ?c != ?d) } LIMIT ${MOST_READ}`, { timeout: PATIENCE }).catch(() => undefined);
     if (!rows) this.note.append(" Which are subclasses of which could not be read in time.");
@@ -131,7 +130,6 @@ export class ClassTree {
     marked[0]?.scrollIntoView({ block: "nearest" });
   }
 
-  /** Leaves the lines that have all words, and what they stand below. */
   private filter(text: string): void {
     const words = text.toLowerCase().split(/\s+/).filter((w) => w !== "");
     const keeps = kept(this.lines, (i) => {

@@ -12,15 +12,15 @@ import { iriText, RDF_TYPE } from "../rdf/term.ts";
 import { iriLink, queryHash } from "../show.ts";
 import { ClassTree } from "./class-tree.ts";
 
-/** Classes that are looked at, the largest, and how many at once. */
+/** The largest classes, whose connections are read, and requests at a time. */
 const CLASSES = 24;
 const AT_ONCE = 3;
-/** Instances of each that are. */
+/** Instances of a class that are read. */
 const SAMPLE = 1000;
 /** Seconds that one class may take, and all of them. */
 const TIME = 2;
 const TIME_IN_ALL = 8;
-/** Connections of one class that are listed, and properties. */
+/** Connections of one class that are read, and properties. */
 const EACH = 20;
 const PROPERTIES = 60;
 
@@ -29,7 +29,7 @@ interface Connection {
   predicate: string;
   to: string;
   count: number;
-  /** Instances that were looked at. */
+  /** Instances that were read. */
   looked: number;
   /** All instances. */
   whole: number;
@@ -37,8 +37,8 @@ interface Connection {
 
 const some = (iri: string) => `{ SELECT ?x { ?x a ${iriText(iri)} } LIMIT ${SAMPLE} }`;
 
-/** What leads from some instances of a class to instances of which classes. */
-export function connectionsQuery(iri: string): string {
+/** Counts the predicates and classes of what some instances of a class lead to. */
+function connectionsQuery(iri: string): string {
   return (
     `SELECT ?p ?to (COUNT(*) AS ?n) {\n  ${some(iri)}\n  ?x ?p ?y .\n  ?y a ?to\n  FILTER(?p != ${iriText(RDF_TYPE)})\n}\n` +
     `GROUP BY ?p ?to\nORDER BY DESC(?n) ?p ?to\nLIMIT ${EACH}`
@@ -75,13 +75,15 @@ export class ClassView {
     this.element.replaceChildren(h("h2", {}, "Classes"), status, h("div", { class: "class-columns" }, tree.element, diagram, this.details), below);
     try {
       const [{ all, late }] = await Promise.all([this.connections(classes.slice(0, CLASSES), () => round === this.round), tree.load()]);
-      if (round === this.round) this.draw(all, late, status, diagram, below);
+      if (round !== this.round) return;
+      tree.mark(this.chosen);
+      this.draw(all, late, status, diagram, below);
     } catch (error) {
       if (round === this.round) status.replaceWith(failure(said(error)));
     }
   }
 
-  /** Ends what is still under way. */
+  /** Requests that are under way end without effect. */
   stop(): void {
     this.round++;
     this.graph?.stop();
@@ -149,7 +151,7 @@ export class ClassView {
     this.choosing = false;
   }
 
-  /** Shows a class's properties, in the diagram what is next to it. */
+  /** Shows a class's properties, and selects it in the tree and the diagram. */
   private choose(iri: string | undefined): void {
     if (iri === this.chosen) return;
     this.chosen = iri;
@@ -173,7 +175,7 @@ export class ClassView {
   }
 
   private properties(iri: string, found: { iri: string; instances: number; triples: number }[], whole: number | undefined): HTMLElement[] {
-    // rdf:type is what all of them have.
+    // Every instance has rdf:type, so its count is that of the instances that were read.
     const looked = Math.max(1, ...found.filter((p) => p.iri === RDF_TYPE).map((p) => p.instances));
     const own = found.filter((p) => p.iri !== RDF_TYPE);
     const text = classExample(iri, own.map((p) => ({ predicate: p.iri, always: p.instances >= looked })));
@@ -186,7 +188,7 @@ export class ClassView {
   }
 }
 
-/** Says which classes were looked at, of how many, and what was found. */
+/** What the diagram shows, in words. `late`: classes whose query took too long. */
 export function looked(classes: number, late: number, found: boolean): string {
   const most = Math.min(CLASSES, classes);
   const words = [`Of the ${most < classes ? `${most} largest ` : ""}classes, up to ${count(SAMPLE)} instances and ${EACH} connections each.`];

@@ -8,7 +8,7 @@ import { send } from "../net/http.ts";
 import { problemIn } from "../net/upload.ts";
 import { dialog } from "../show.ts";
 
-export interface Wanted {
+interface Wanted {
   /** What it is called in sentences. */
   name: string;
   /** What the dialog says about it. */

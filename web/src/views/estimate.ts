@@ -50,7 +50,7 @@ function rowsOf(text: string): number | undefined {
 }
 
 /** Reads operators and steps out of the lines. */
-export function said(lines: string[]): Said[] {
+function said(lines: string[]): Said[] {
   const all: Said[] = [];
   for (const whole of expected(lines)) {
     // Variables of inner groups have their group in their names, which no one wrote.

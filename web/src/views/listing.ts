@@ -6,27 +6,28 @@ import { bar } from "../pieces.ts";
 import type { Counted } from "../rdf/description.ts";
 import { visible } from "../rdf/term.ts";
 import { iriLink, prefixes } from "../show.ts";
+import { LISTED } from "../state.ts";
 
-/** A list that is longer has a field to filter it. */
+/** Longer lists have a field to filter them. */
 const SHORT = 15;
 
-export interface Listing {
+interface Listing {
   title: string;
   /** What is counted. */
   unit: string;
   all: Counted[];
-  /** How many there are, where not all are listed. */
+  /** How many there are; more than `all` has if not all are listed. */
   whole: number;
-  /** The address of a query for one of them. */
+  /** The address of a query about one of them. */
   query: (iri: string) => string;
   note?: string;
-  /** What else can be done with one. */
+  /** Buttons for one of them. */
   acts?: (one: Counted) => HTMLElement[];
-  /** Those that have all of the words, where not all are listed. */
+  /** Asks the server for those that have all of the words. */
   find: (words: string[]) => Promise<Counted[]>;
 }
 
-/** Milliseconds after the last key that a search among those that are not listed waits for. */
+/** Milliseconds between the last key and a request for those that are not listed. */
 const PAUSE = 300;
 
 export function list(listing: Listing): HTMLElement {
@@ -48,7 +49,7 @@ function rows({ all, query, acts }: Listing, some: Counted[]): HTMLElement[] {
   const most = Math.max(1, all[0]?.count ?? 1);
   return some.map((one) => h(
     "tr", {}, h("td", { class: "what" }, one.blank ? h("span", { class: "blank" }, `_:${visible(one.iri)}`) : iriLink(one.iri)), h("td", { class: "n" }, count(one.count)),
-    // Where there is more to do, names need the room.
+    // With buttons there is no room for a bar.
     acts ? null : h("td", { class: "bar-cell", attrs: { "aria-hidden": true } }, bar(one.count / most)),
     h("td", { class: "acts" }, one.blank ? null : h("a", { class: "ask", title: "Query", attrs: { href: query(one.iri), "aria-label": `Query ${one.iri}` } }, "Query"), ...(acts?.(one) ?? [])),
   ));
@@ -65,7 +66,7 @@ function filter(listing: Listing, body: HTMLElement): HTMLElement {
     const typed = field.value;
     const found = await find(words).catch(() => undefined);
     if (typed !== field.value || !body.isConnected) return;
-    said.textContent = found ? "" : ` Only the ${count(all.length)} most frequent were looked through: the others took too long.`;
+    said.textContent = !found ? ` Only the ${count(all.length)} most frequent were looked through: the others took too long.` : found.length < LISTED ? "" : ` The ${count(LISTED)} most frequent that fit.`;
     body.append(...rows(listing, (found ?? []).filter(({ iri }) => !shown.has(iri))));
   };
   field.addEventListener("input", () => {

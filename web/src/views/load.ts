@@ -1,4 +1,4 @@
-// Loading: a file that is dropped or chosen, a text that is pasted, an address.
+// The panel that loads RDF: files that are dropped or chosen, pasted text, or a URL.
 
 import { button, failure, h } from "../dom.ts";
 import { tell } from "../events.ts";
@@ -14,10 +14,10 @@ const FORMATS: [string, string][] = [
   ["text/turtle", "Turtle or N-Triples"], ["application/trig", "TriG"], ["application/n-quads", "N-Quads"], ["application/rdf+xml", "RDF/XML"], ["application/ld+json", "JSON-LD"],
 ];
 
-/** Files beyond which each that was loaded is not listed. */
+/** With more files than this, only those that were refused or lost statements are listed. */
 const MANY = 5;
 
-/** How a server is made to take changes. */
+/** The end of a sentence about a read-only server. */
 export const HOW_TO_WRITE = "restart it with --writable (programs on its own machine may write) or with --token-file FILE (for those that have a token)";
 
 export function reportView(report: Report): HTMLElement {
@@ -26,7 +26,7 @@ export function reportView(report: Report): HTMLElement {
   return h("div", { class: "report", attrs: { role: "status" } }, h("p", {}, h("strong", {}, changed)), h("p", {}, `Snapshot ${report.snapshot} shows it (${times}).`), report.skipped ? skips(report.skipped) : null);
 }
 
-/** Says what was skipped: how much, and the first of it with its place. */
+/** The malformed statements that were skipped: their number, and the first ones with their positions. */
 function skips({ statements, first, rest }: Skipped): HTMLElement {
   if (statements === 0) return h("p", {}, "No statement is malformed.");
   const behind = rest ? `, and the rest of ${counted(rest.documents, "document")} after one of them (${bytes(rest.bytes)})` : "";
@@ -41,13 +41,13 @@ function hasSkips(report: Report): boolean {
   return (report.skipped?.statements ?? 0) > 0;
 }
 
-/** Seconds that counting a graph's triples may take. */
+/** Seconds that counting triples may take. */
 const PATIENCE = 5;
 
-/** The default graph is "", the whole store `undefined`. */
+/** The IRI of a graph; "" is the default graph, `undefined` the whole store. */
 type Place = string | undefined;
 
-/** The number of triples, of which `most` are counted if it is given; `undefined` if they cannot be counted in time. */
+/** Counts triples, up to `most` if it is given. Resolves to `undefined` if that fails or takes too long. */
 async function sizeOf(place: Place, most?: number): Promise<number | undefined> {
   const pattern = place === "" ? "?s ?p ?o" : place === undefined ? "{ ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } }" : `GRAPH ${iriText(place)} { ?s ?p ?o }`;
   try {
@@ -58,7 +58,7 @@ async function sizeOf(place: Place, most?: number): Promise<number | undefined> 
   }
 }
 
-/** Asks before a graph that is not empty is replaced. Resolves to true if it may be. */
+/** Asks the user before a graph that is not empty is replaced. Resolves to true if it is empty, or the user agrees. */
 async function mayReplace(graph: string, by: string): Promise<boolean> {
   const size = await sizeOf(graph);
   if (size === 0) return true;
@@ -81,7 +81,6 @@ async function mayReplace(graph: string, by: string): Promise<boolean> {
   });
 }
 
-/** The page's ways to load something. */
 export class Loader {
   readonly element: HTMLElement;
   private files = h("input", { attrs: { type: "file", multiple: true, "aria-label": "RDF files" } });
@@ -92,7 +91,7 @@ export class Loader {
   private format = h("select", { attrs: { "aria-label": "Format of the text" } }, ...FORMATS.map(([value, name]) => h("option", { attrs: { value } }, name)));
   private address = h("input", { attrs: { type: "url", "aria-label": "Address of a document", placeholder: "https://…/data.ttl", spellcheck: "false" } });
   private log = h("div", { class: "loaded", attrs: { "aria-live": "polite" } });
-  /** Offers to undo the last load. */
+  /** The button that undoes the last load. The first screen shows it in place of the panel once there is data. */
   readonly undo = h("div", { attrs: { "aria-live": "polite" } });
   private stopButton = button("Cancel", () => {
     this.stopped = true;
@@ -134,7 +133,6 @@ export class Loader {
     );
   }
 
-  /** Shows one of the ways to load something. */
   private turnTo(chosen: number): void {
     for (const [i, { button, part }] of this.ways.entries()) {
       part.hidden = i !== chosen;
@@ -142,7 +140,7 @@ export class Loader {
     }
   }
 
-  /** Takes a text that was pasted where no field is. */
+  /** Fills in a text or URL that was pasted outside of all fields. */
   offer(text: string): void {
     const isAddress = /^https?:\/\/\S+$/.test(text.trim());
     this.turnTo(isAddress ? 2 : 1);
@@ -169,7 +167,7 @@ export class Loader {
     this.stopButton.hidden = true;
   }
 
-  /** Replaces a graph by all files together: none is loaded if one of them is refused. */
+  /** Replaces a graph by all files in one transaction: none is loaded if one of them is refused. */
   private async replaceBy(files: File[], target: Target): Promise<void> {
     const wrong = files.flatMap((file) => objection(file, target) ?? []);
     if (wrong.length > 0) {
@@ -194,20 +192,20 @@ export class Loader {
     if (hasSkips(report)) dialog("Loaded in part", h("p", {}, said), line);
   }
 
-  /** True if nothing is replaced that someone has not agreed to. */
+  /** Asks before a graph is replaced, and says so if it will not be. */
   private async confirmed(target: Target, by: string): Promise<boolean> {
     if (await mayReplace(target.graph, by)) return true;
     this.log.replaceChildren(h("p", { attrs: { role: "status" } }, "Nothing was loaded, and the graph was not changed."));
     return false;
   }
 
-  /** The next load replaces nothing, unless someone chooses that again; this one cannot be undone. */
+  /** After a graph was replaced: the next load does not replace unless that is chosen again, and there is nothing to undo. */
   private replaced(): void {
     this.undo.replaceChildren();
     this.replace.checked = false;
   }
 
-  /** Loads files one after the other; one that is refused keeps no other out. Resolves to the number of quads that were added. */
+  /** Loads files one after the other; if one is refused, the others are loaded all the same. Resolves to the number of quads added. */
   private async addEach(files: File[], target: Target): Promise<number> {
     this.stopButton.hidden = false;
     const total = h("p", { attrs: { role: "status" } });
@@ -228,19 +226,18 @@ export class Loader {
       }
       taken++;
       quads += report.added;
-      // Of many files only those that were refused, or lost something, stay in sight.
       if (hasSkips(report)) reduced.push(line);
       else if (files.length > MANY) line.remove();
     }
     const said = `${count(taken)} of ${counted(files.length, "file")} loaded, ${counted(quads, "quad")} added${refused.length > 0 ? `; ${count(refused.length)} refused` : ""}.`;
     if (files.length > 1) total.textContent = said;
     if (taken > 0) this.changed();
-    // The first screen takes the place of an empty store's, and with it of what is said there.
+    // A dialog, because the first screen of a store with data takes the place of this panel.
     if (reduced.length > 0 || (refused.length > 0 && files.length > 1)) dialog("Loaded in part", h("p", {}, said), ...refused, ...reduced);
     return quads;
   }
 
-  /** Loads something, and offers to empty a place again that was empty before and has exactly what was added. */
+  /** Runs a load, and offers to empty the place again if it was empty before and then has exactly what was added. */
   private async undoable(place: Place, load: () => Promise<number>): Promise<void> {
     this.undo.replaceChildren();
     const fills = (await sizeOf(place, 1)) === 0;
@@ -249,7 +246,7 @@ export class Loader {
     const path = place === undefined ? "store" : place === "" ? "store?default" : `store?graph=${encodeURIComponent(place)}`;
     const name = place === undefined ? "the store" : place === "" ? "the default graph" : visible(place);
     const tag = await fetch(path, dressed({ method: "HEAD" }, token())).then((r) => r.headers.get("ETag"), () => null);
-    // What others added before is counted here; the server refuses to delete what they change afterwards.
+    // Changes by others up to this tag are found by the count; after later ones the server rejects the tag.
     if (tag === null || (await sizeOf(place)) !== added) {
       this.undo.replaceChildren(`There is no Undo: ${name} does not have exactly what was loaded, or could not be counted.`);
       return;
@@ -299,7 +296,7 @@ export class Loader {
     if (target.lenient || (await this.confirmed(target, address))) await this.load(address, target);
   }
 
-  /** Lets the server load an address. Resolves to the number of quads that were added. */
+  /** Lets the server fetch and load a URL. Resolves to the number of quads added. */
   private async load(address: string, target: Target): Promise<number> {
     const line = h("div", { class: "uploading" }, `${address}: the server fetches and reads it…`);
     this.log.replaceChildren(line);
@@ -317,21 +314,19 @@ export class Loader {
   }
 }
 
-/** The loader that is on the screen, which takes what is dropped. */
 function visibleLoader(all: Set<Loader>): Loader | undefined {
   return [...all].find((l) => l.element.getClientRects().length > 0);
 }
 
 const loaders = new Set<Loader>();
 
-/** A loader that also takes what is dropped anywhere while it is on the screen. */
+/** A loader that, while it is visible, also loads files that are dropped, and texts that are pasted, anywhere on the page. */
 export function loader(title: string, done?: () => void): Loader {
   const made = new Loader(title, done);
   loaders.add(made);
   return made;
 }
 
-/** Takes files that are dropped anywhere on the page. */
 export function dropAnywhere(): void {
   let depth = 0;
   const over = (on: boolean) => document.body.classList.toggle("dropping", on);

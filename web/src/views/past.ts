@@ -4,7 +4,7 @@ import { h, svg } from "../dom.ts";
 import { duration } from "../format.ts";
 
 /** Seconds that are kept. */
-export const WINDOW = 300;
+const WINDOW = 300;
 /** Seconds between two samples that are kept. */
 const STEP = 1.9;
 /** Seconds without a sample beyond which a line is broken: nobody looked. */
@@ -17,7 +17,7 @@ export interface Sample {
   of: (name: string, labels?: string) => number;
 }
 
-export interface Point {
+interface Point {
   at: number;
   value: number;
 }

@@ -68,7 +68,7 @@ export class Start {
   }
 }
 
-/** A store without a name, as one in a program's memory, goes by its server's address. */
+/** The store's name. One without a name, such as a store in memory, is called by its server's address. */
 function name(about: Description): HTMLElement {
   return h("h2", { class: "store-name" }, about.name || location.host);
 }
@@ -77,7 +77,7 @@ function closed(): HTMLElement {
   return h("div", { class: "upload" }, h("h2", {}, "This store is empty, and its server is read-only"), h("p", {}, `To load data, ${HOW_TO_WRITE}. Or load files into the store before the server is started:`), h("pre", {}, "jindou load --into STORE FILE…"));
 }
 
-/** Says what is read, where that is not plain. */
+/** Which graphs the page reads, if there are named graphs. */
 function which(named: number, own: number): string {
   if (named === 0) return "";
   if (isFitted()) return "All of it is in named graphs, so the page reads all graphs together. ";

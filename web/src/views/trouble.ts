@@ -8,7 +8,7 @@ import { HOW_TO_WRITE } from "./load.ts";
 /** Seconds between two looks for a server that does not answer. */
 const WAIT = 3;
 
-export interface Words {
+interface Words {
   title: string;
   text: string;
   /** Nothing went wrong. */
