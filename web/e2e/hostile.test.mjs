@@ -150,6 +150,12 @@ test("of 2,000 columns those that are seen are elements", async () => {
     return seen[0] > 800 && seen.at(-1) < 1200;
   });
   assert.deepEqual(await audit(page), []);
+  // Each of them can be drawn.
+  await page.getByRole("tab", { name: "Chart" }).click();
+  await page.getByLabel("Kind").selectOption("bars");
+  await page.getByLabel("Vertical").selectOption("c1999");
+  await page.locator(".plot-bars thead", { hasText: "c1999" }).waitFor();
+  assert.equal(await page.locator(".plot-bars td.n").first().textContent(), "1,999");
   assert.deepEqual(faults, []);
   await close();
 });

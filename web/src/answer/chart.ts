@@ -14,8 +14,6 @@ type Kind = "bars" | "lines" | "points";
 const MOST_BARS = 40;
 const MOST_CAPTIONS = 60;
 const MOST_POINTS = 5000;
-/** Columns that can be chosen. */
-const MOST_COLUMNS = 200;
 /** Characters of a caption that may wrap. */
 const LONG = 250;
 
@@ -57,10 +55,10 @@ export class Chart {
   }
 
   async show(): Promise<void> {
-    const columns = this.answer.columns.slice(0, MOST_COLUMNS);
+    const { columns } = this.answer;
     const numeric = numericColumns(await this.answer.sample(), columns.length);
     if (numeric.length === 0) {
-      this.element.replaceChildren(h("p", {}, `No column of this answer has numbers${this.answer.columns.length > MOST_COLUMNS ? ` among the first ${MOST_COLUMNS}` : ""}, so there is nothing to draw.`));
+      this.element.replaceChildren(h("p", {}, "No column of this answer has numbers, so there is nothing to draw."));
       return;
     }
     this.numeric = numeric;
@@ -102,7 +100,6 @@ export class Chart {
     this.width = this.place.clientWidth;
     const said = leftOut(kind, data, series.rows);
     if (named && x >= 0 && !captioned && kind !== "bars") said.push("There are too many captions for the axis, so it counts rows.");
-    if (columns.length > MOST_COLUMNS) said.push(`The first ${MOST_COLUMNS} of ${count(columns.length)} columns can be chosen.`);
     this.place.replaceChildren(kind === "bars" ? bars(data) : picture(data, kind, Math.max(320, this.width), heightFor()), h("p", { class: "soft" }, said.join(" ")));
   }
 }
