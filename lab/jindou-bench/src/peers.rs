@@ -121,7 +121,8 @@ fn command_line() -> String {
 fn engines(a: &PeersArgs, work: &Path, threads: usize) -> Result<Vec<Box<dyn Engine>>> {
     let setup = |name: &str| Setup {
         engines: a.engines.clone().unwrap_or_else(default_folder),
-        work: work.join(name),
+        // Of `qlever=DIR`, the name.
+        work: work.join(name.split('=').next().unwrap_or(name)),
         memory: a.peer_memory,
         threads,
     };

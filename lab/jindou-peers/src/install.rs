@@ -95,7 +95,7 @@ impl Peer {
             .find(|p| p.name == plain.unwrap_or(name))
             .ok_or_else(|| {
                 Error::Engine(format!(
-                    "unknown engine '{name}'; use one of {}, duckdb-text",
+                    "unknown engine '{name}'; use one of {}, duckdb-text, or qlever=DIR for a QLever that you have built",
                     PEERS.map(|p| p.name).join(", ")
                 ))
             })

@@ -45,7 +45,8 @@ pub enum Reach {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Comparison with other engines")]
 pub struct PeersArgs {
-    /// Compare with these: oxigraph, virtuoso, jena, duckdb, duckdb-text (see `jindou peers`).
+    /// Compare with these: oxigraph, virtuoso, jena, duckdb, duckdb-text (see `jindou peers`), and qlever=DIR, the folder
+    /// with the programs of a QLever that you have built.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub peers: Vec<String>,
     /// Where the engines are installed (default: jindou/peers in your cache folder).

@@ -84,6 +84,61 @@ fn any_data_and_queries_are_measured_and_reported() {
     assert_eq!(text(&o.stdout), table);
 }
 
+/// QLever's programs: Jindou behind their options.
+fn stand_in_for_qlever(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let own = Path::new(env!("CARGO_BIN_EXE_jindou-bench")).with_file_name("jindou");
+    let own = own.display();
+    let index = format!(
+        r#"test "$1 $3 $4 $5 $7" = "-i -F nt -f --stxxl-memory" || exit 9
+case $8 in *[0-9]MB) ;; *) exit 9 ;; esac
+exec {own} load --quiet --store "$2.store" "$6""#
+    );
+    let server = format!(
+        r#"if [ "$1" = --version ]; then echo QLever 0.5.38; exit; fi
+test "$1 $3 $5 $7 $9 ${{10}} ${{11}} ${{12}}" = "-i -p -m -j -k 0 -s 3600s" || exit 9
+exec {own} serve --store "$2.store" --port "$4""#
+    );
+    fs::create_dir(folder).unwrap();
+    for (name, script) in [("qlever-index", index), ("qlever-server", server)] {
+        fs::write(folder.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(folder.join(name), mode).unwrap();
+    }
+}
+
+#[test]
+fn a_qlever_that_the_user_built_is_compared_with() {
+    let dir = tempfile::tempdir().unwrap();
+    inputs(dir.path());
+    let at = |name: &str| dir.path().join(name);
+    let run = |folder: &Path| {
+        let peers = format!("qlever={}", folder.display());
+        let arguments = ["files", "--rounds", "1", "--peers", &*peers, "--json"];
+        let data = [
+            at("out.json"),
+            at("a.ttl"),
+            at("b.nq"),
+            "--queries".into(),
+            at("queries"),
+        ];
+        bench(&arguments, &data.each_ref().map(|path| &**path))
+    };
+    let e = text(&run(dir.path()).stderr);
+    assert!(e.contains("has no qlever-index and qlever-server"), "{e}");
+    stand_in_for_qlever(&at("qlever"));
+    let o = run(&at("qlever"));
+    assert!(o.status.success(), "{}", text(&o.stderr));
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(at("out.json")).unwrap()).unwrap();
+    let engine = &report["engines"][1];
+    assert_eq!(engine["about"]["name"], "qlever", "{engine}");
+    assert_eq!(engine["about"]["version"], "QLever 0.5.38");
+    let answers = &report["queries"][1]["answers"];
+    assert_eq!(answers[1]["seen"], answers[0]["seen"]);
+    assert_eq!(answers[1]["seen"]["rows"], 4);
+}
+
 #[test]
 fn what_is_missing_is_said_in_a_sentence() {
     let dir = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ mod duckdb;
 mod jena;
 mod jindou;
 mod oxigraph;
+mod qlever;
 mod server;
 mod virtuoso;
 
@@ -51,32 +52,41 @@ impl Setup {
     }
 }
 
-/// An installed peer by its name.
+/// A peer by its name: one that is installed, or `qlever=DIR`.
 ///
 /// # Errors
 /// When there is no such peer or it is not installed, with what to do.
 pub fn open(name: &str, setup: &Setup) -> Result<Box<dyn Engine>> {
-    let peer = Peer::named(name)?;
+    let built = name.strip_prefix("qlever=");
+    let at = match built {
+        Some(folder) => folder.into(),
+        None => installed(name, &setup.engines)?,
+    };
     std::fs::create_dir_all(&setup.work).map_err(|e| Error::io(&setup.work, e))?;
-    let at = peer.installed(&setup.engines).ok_or_else(|| {
-        Error::Engine(format!(
-            "{name} is not installed in {}; run `jindou peers install {name} --into {}`",
-            setup.engines.display(),
-            setup.engines.display()
-        ))
-    })?;
     // Java servers run in their own folder.
     let at = std::path::absolute(&at).map_err(|e| Error::io(&at, e))?;
     let setup = Setup {
         work: std::path::absolute(&setup.work).map_err(|e| Error::io(&setup.work, e))?,
         ..setup.clone()
     };
-    Ok(match peer.name {
+    Ok(match name {
+        _ if built.is_some() => Box::new(qlever::Qlever::new(&at, setup)?),
         "oxigraph" => Box::new(oxigraph::Oxigraph::new(at, setup)),
         "virtuoso" => Box::new(virtuoso::Virtuoso::new(at, setup)),
         "jena" => Box::new(jena::Jena::new(at, setup)),
-        "duckdb" => Box::new(duckdb::DuckDb::new(at, setup, name == "duckdb-text")),
+        "duckdb" | "duckdb-text" => Box::new(duckdb::DuckDb::new(at, setup, name == "duckdb-text")),
         other => return Err(Error::Engine(format!("{other} has no driver"))),
+    })
+}
+
+/// The folder of an installed peer.
+fn installed(name: &str, engines: &Path) -> Result<PathBuf> {
+    let there = Peer::named(name)?.installed(engines);
+    there.ok_or_else(|| {
+        let engines = engines.display();
+        Error::Engine(format!(
+            "{name} is not installed in {engines}; run `jindou peers install {name} --into {engines}`"
+        ))
     })
 }
 
