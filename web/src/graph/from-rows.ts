@@ -1,6 +1,6 @@
 // A drawing of the rows of a SELECT: the columns of resources are its nodes, and the query's patterns its edges.
 
-import { type Kind, tokens } from "../editor/tokens.ts";
+import { SparqlLanguage } from "codemirror-lang-sparql";
 import { declared, type Prefixes } from "../rdf/prefixes.ts";
 import { RDF_TYPE, type Term } from "../rdf/term.ts";
 import type { Triple } from "./model.ts";
@@ -12,6 +12,8 @@ export interface Join {
   from: number;
   to: number;
   name: string | number;
+  /** If any: columns of which a row has to bind one, or else it has no such edge. */
+  needs: number[];
 }
 
 export interface Plan {
@@ -33,64 +35,80 @@ interface Pattern {
   subject: string;
   predicate: string;
   object: string;
+  /** Names of the variables of which a row has to bind one, or else the pattern may not hold in it; `undefined`: it holds in each row. */
+  shownBy: string[] | undefined;
 }
 
-const TERMS: Kind[] = ["variable", "iri", "name", "blank", "string", "number"];
-/** Words that begin something else than a triple. */
-const WORDS = /^(?:optional|union|minus|graph|filter|bind|values|service|exists|not|select|where|construct|ask|describe|from|named|distinct|reduced|order|group|having|limit|offset|by|as|asc|desc|prefix|base|silent|undef|lateral|true|false)$/i;
+type Node = ReturnType<typeof SparqlLanguage.parser.parse>["topNode"];
 
-/** The triple patterns of a query's text: as far as they are terms, paths and lists of them. What is not understood is left out. */
+/** Parts of a query that bind no variable, except by AS, and whose patterns hold in no row. */
+const APART = /^(?:Filter|Expression|MinusGraphPattern|SolutionModifier)$/;
+const VARIABLE = /^[?$]/;
+
+/**
+ * The triple patterns that hold in the rows of a SELECT. Those of an OPTIONAL, a branch of a UNION or a SERVICE, which may be SILENT,
+ * hold in rows that bind a variable which occurs nowhere else. A query that the grammar does not know gives none.
+ */
 export function patterns(text: string): Pattern[] {
-  const found: Pattern[] = [];
-  let subject: string | undefined;
-  let path: string[] = [];
-  let depth = 0;
-  let nested = 0;
-  let braces = 0;
-  /** Between a word like SELECT and the next brace there are no patterns. */
-  let head = false;
-  const reset = () => {
-    subject = undefined;
-    path = [];
-  };
-  for (const { kind, text: word } of tokens(text)) {
-    if (kind === "comment") continue;
-    if (word === "{" || word === "}") {
-      braces = Math.max(0, braces + (word === "{" ? 1 : -1));
-      head = false;
-    } else if (kind === "word" && /^(?:select|construct|group|order|having|limit|offset)$/i.test(word)) head = true;
-    if (head || braces === 0) {
-      reset();
-      continue;
+  const triples: Node[] = [];
+  const variables: Node[] = [];
+  const read = ({ from, to }: Node) => text.slice(from, to);
+  const nameAt = (variable: Node) => read(variable).slice(1);
+  let apart = 0;
+  let known = true;
+  SparqlLanguage.parser.parse(text).iterate({
+    enter({ node }) {
+      const { name } = node;
+      if (node.type.isError) known = false;
+      if (APART.test(name)) apart++;
+      if (name === "TriplesSameSubjectPath" && apart === 0) triples.push(node);
+      if (name === "Var" && (node.prevSibling?.name === "AS" || (apart === 0 && node.parent?.name !== "SelectClause"))) variables.push(node);
+    },
+    leave({ name }) {
+      if (APART.test(name)) apart--;
+    },
+  });
+  if (!known) return [];
+  return triples.flatMap((triple) => {
+    /** The innermost part that a row need not match. */
+    let part: Node | undefined;
+    /** Variables that leave each sub-select around it. */
+    const projected: string[][] = [];
+    for (let node = triple, parent = node.parent; parent; node = parent, parent = node.parent) {
+      if (/^(?:Optional|Service)/.test(parent.name) || parent.getChild("UNION")) part ??= node;
+      const head = parent.name === "SubSelect" && parent.getChild("SelectClause");
+      if (head && !read(head).endsWith("*")) projected.push(head.getChildren("Var").map(nameAt));
     }
-    // Expressions of FILTER and BIND, and property lists of nameless nodes, are passed over; a path has its own brackets.
-    if (word === "(" || word === ")") {
-      if (subject !== undefined && depth === 0 && nested === 0) path.push(word);
-      else depth = Math.max(0, depth + (word === "(" ? 1 : -1));
-    } else if (word === "[" || word === "]") nested = Math.max(0, nested + (word === "[" ? 1 : -1));
-    else if (depth > 0 || nested > 0) continue;
-    else if (kind === "word" && WORDS.test(word)) {
-      if (/^(?:filter|bind|values|having)$/i.test(word)) reset();
-    } else if (word === "{" || word === "}" || word === ".") reset();
-    else if (word === ";") path = [];
-    else if (word === ",") continue;
-    else if (subject === undefined) subject = TERMS.includes(kind) ? word : undefined;
-    else if (path.length === 0 || ["/", "|", "^", "!", "("].includes(path.at(-1) ?? "") || ["/", "|", "*", "+", "?", "^", ")"].includes(word) || word === "!") path.push(word);
-    else if (TERMS.includes(kind)) found.push({ subject, predicate: path.join(""), object: word });
-  }
-  return found;
+    let shownBy: string[] | undefined;
+    if (part) {
+      const { from, to } = part;
+      const isInside = (v: Node) => v.from >= from && v.to <= to;
+      const outside = new Set(variables.filter((v) => !isInside(v)).map(nameAt));
+      shownBy = variables.filter(isInside).map(nameAt).filter((name) => !outside.has(name));
+    }
+    const found: Pattern[] = [];
+    const subject = triple.firstChild ? read(triple.firstChild) : "";
+    let predicate = "";
+    for (let node = triple.getChild("PropertyListPathNotEmpty")?.firstChild; node; node = node.nextSibling) {
+      if (node.name.startsWith("Verb")) predicate = read(node).replace(/\s+/g, "");
+      else for (const object of ["ObjectPath", "Object"].flatMap((kind) => node?.getChildren(kind) ?? []).map(read)) {
+        if ([subject, predicate, object].every((word) => !VARIABLE.test(word) || projected.every((names) => names.includes(word.slice(1))))) found.push({ subject, predicate, object, shownBy });
+      }
+    }
+    return found;
+  });
 }
 
 /** The name of an edge: an IRI, the column of a variable, or a path as it is written. */
 function nameOf(predicate: string, columns: string[], prefixes: Prefixes, own: Map<string, string>): string | number {
   if (predicate === "a") return RDF_TYPE;
   if (/^<[^<>]*>$/.test(predicate)) return predicate.slice(1, -1);
-  if (/^[?$]/.test(predicate)) {
+  if (VARIABLE.test(predicate)) {
     const at = columns.indexOf(predicate.slice(1));
     return at < 0 ? predicate : at;
   }
   const colon = predicate.indexOf(":");
-  if (/^[^/|^!*+?()<>]*:[^/|^!*+?()<>]*$/.test(predicate)) {
+  if (/^[^/|^!*+?()<>]*:[^/|^!*+?()<>\\]*$/.test(predicate)) {
     const space = own.get(predicate.slice(0, colon)) ?? prefixes.space(predicate.slice(0, colon));
     if (space !== undefined) return space + predicate.slice(colon + 1);
   }
@@ -103,13 +121,14 @@ export function planOf(query: string, columns: string[], rows: Row[], prefixes: 
   if (nodes.length === 0) return undefined;
   const own = new Map(declared(query));
   const joins: Join[] = [];
-  const column = (word: string) => (/^[?$]/.test(word) ? columns.indexOf(word.slice(1)) : -1);
-  for (const { subject, predicate, object } of patterns(query)) {
+  const column = (word: string) => (VARIABLE.test(word) ? columns.indexOf(word.slice(1)) : -1);
+  for (const { subject, predicate, object, shownBy } of patterns(query)) {
     const [from, to] = [column(subject), column(object)];
     const name = nameOf(predicate, columns, prefixes, own);
-    if (from < 0 || to < 0 || !nodes.includes(from) || joins.some((j) => j.from === from && j.to === to && j.name === name)) continue;
+    const needs = columns.flatMap((c, i) => (shownBy?.includes(c) ? [i] : []));
+    if (from < 0 || to < 0 || !nodes.includes(from) || (shownBy && needs.length === 0)) continue;
     // With the predicate in a column, its literals are nodes; else they are left to the table.
-    if (nodes.includes(to) || typeof name === "number") joins.push({ from, to, name });
+    if (nodes.includes(to) || typeof name === "number") joins.push({ from, to, name, needs });
   }
   // A column that names edges is no node itself.
   const names = new Set(joins.flatMap(({ name }) => (typeof name === "number" ? [name] : [])));
@@ -127,7 +146,7 @@ export function planOf(query: string, columns: string[], rows: Row[], prefixes: 
     }
     const rest = grew ? undefined : nodes.find((i) => !joined.has(i));
     if (rest === undefined || first === undefined) continue;
-    joins.push({ from: first, to: rest, name: `?${columns[rest] ?? ""}` });
+    joins.push({ from: first, to: rest, name: `?${columns[rest] ?? ""}`, needs: [] });
     grew = true;
   }
   return { nodes, joins };
@@ -137,7 +156,8 @@ export function planOf(query: string, columns: string[], rows: Row[], prefixes: 
 export function drawn(row: Row, { nodes, joins }: Plan): { triples: Triple[]; alone: Term[] } {
   const triples: Triple[] = [];
   const used = new Set<number>();
-  for (const { from, to, name } of joins) {
+  for (const { from, to, name, needs } of joins) {
+    if (needs.length > 0 && needs.every((i) => !row[i])) continue;
     const [s, o] = [row[from], row[to]];
     const p: Term | null | undefined = typeof name === "number" ? row[name] : { type: "iri", value: name };
     if (!s || !o || !p || s.type === "literal") continue;
