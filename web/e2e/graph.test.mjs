@@ -153,7 +153,8 @@ test("a dragged node stays where it was put; a server that stopped leaves the dr
 });
 
 test("twenty thousand nodes do not freeze the page, and what is left out is counted", async () => {
-  const own = await serve({ turtle: `@prefix e: <http://e/> .\n${Array.from({ length: 21_000 }, (_, i) => `e:n${i} e:p e:n${i >> 1} .`).join("\n")}` });
+  const others = Array.from({ length: 300 }, (_, i) => `e:z${i}`).join(", ");
+  const own = await serve({ turtle: `@prefix e: <http://e/> .\ne:n10000 e:q ${others} .\n${Array.from({ length: 21_000 }, (_, i) => `e:n${i} e:p e:n${i >> 1} .`).join("\n")}` });
   const { page, faults, close } = await visit(own);
   await page.evaluate(() => {
     globalThis.longest = 0;
@@ -165,12 +166,97 @@ test("twenty thousand nodes do not freeze the page, and what is left out is coun
     });
   });
   await graphOf(page, "CONSTRUCT WHERE { ?s <http://e/p> ?o }");
-  const said = /^20,000 nodes, ([\d,]+) edges\. ([\d,]+) triples of 21,000 are not shown: the drawing is limited to 20,000 nodes\.$/.exec(await note(page));
+  const said = /^20,000 nodes, ([\d,]+) edges\. ([\d,]+) triples of 21,000 are not shown: the drawing is limited to 20,000 nodes\./.exec(await note(page));
   assert.ok(said, await note(page));
   const [edges, left] = said.slice(1).map((n) => Number(n.replaceAll(",", "")));
   assert.equal(edges + left, 21_000);
   await shot(page, "graph-20000");
   if (long) assert.ok((await page.evaluate(() => globalThis.longest)) < 400, "a frame");
+  // More neighbours than there is room for: one request, and what it did not add is said next to what the answer has left.
+  await page.getByLabel("Find in the graph").fill("http://e/n10000");
+  assert.match(await page.locator(".found-in-graph").textContent(), /^1 found by IRIs and the labels read so far/);
+  await page.keyboard.press("Enter");
+  const way = page.locator(".way-item", { hasText: "q" });
+  await way.waitFor();
+  const asked = [];
+  page.on("request", (request) => /ORDER BY \?x/.test(request.postData() ?? "") && asked.push(request.postData()));
+  await way.click();
+  await page.getByText("100 triples were not added: the drawing is limited to 20,000 nodes.").waitFor();
+  assert.ok((await note(page)).startsWith(said[0]));
+  assert.equal(asked.length, 1);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("neighbours are added again after Undo; what is cut is said until it is undone; keys keep the focus", async () => {
+  const ways = Array.from({ length: 70 }, (_, i) => `e:hub e:p${i} e:o${i} . e:s${i} e:near e:hub .`).join("\n");
+  const own = await serve({ turtle: `${PREFIXES}\n${ways}\ne:hub e:p1 e:a, e:b, e:c .` });
+  const { page, faults, close } = await visit(own);
+  const start = await graphOf(page, "PREFIX e: <http://e/> SELECT ?x ?y { ?x e:p0 ?y }");
+  assert.deepEqual(start, { nodes: 2, edges: 1 });
+  await page.getByLabel("Find in the graph").fill("hub");
+  await page.keyboard.press("Enter");
+  const predicates = page.getByText("The 60 most frequent predicates of each direction are listed.");
+  await predicates.waitFor();
+  const cut = page.locator(".graph-note", { hasText: "hub has more triples than the 40 from it and 20 to it that were read." });
+  const focused = () => page.evaluate(() => document.activeElement.textContent || document.activeElement.className);
+  for (let i = 0; i < 2; i++) {
+    await page.getByRole("button", { name: "Add neighbours" }).press("Enter");
+    await cut.waitFor();
+    assert.ok((await drawn(page, 50)).nodes <= 62);
+    assert.equal(await focused(), "Add neighbours");
+    await page.getByRole("button", { name: "Pin", exact: true }).press("Enter");
+    await page.getByRole("button", { name: "Unpin" }).waitFor();
+    assert.equal(await focused(), "Unpin");
+    assert.deepEqual([await cut.isVisible(), await predicates.isVisible()], [true, true]);
+    const undo = page.getByRole("button", { name: "Undo" });
+    await undo.press("Enter");
+    await undo.press("Enter");
+    await page.waitForFunction(() => document.querySelector("canvas.graph").dataset.nodes === "2");
+    assert.equal(await cut.count(), 0);
+    // The button has nothing more to undo.
+    assert.equal(await focused(), "graph");
+  }
+  // The predicate that was chosen has no more neighbours: the next one has the focus.
+  await page.locator(".way-item", { hasText: "p1" }).first().press("Enter");
+  await page.locator(".way-item", { hasText: "4 of 4" }).waitFor();
+  assert.ok(await page.evaluate(() => document.activeElement.matches(".way-item:enabled")));
+  await page.getByRole("button", { name: "Close" }).press("Enter");
+  assert.equal(await focused(), "graph");
+  await page.keyboard.press("?");
+  const dialog = page.getByRole("dialog", { name: "Keys and help" });
+  await dialog.getByText("adds its neighbours").waitFor();
+  await dialog.getByRole("heading", { name: "In a map" }).waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the legend counts classes only, and the note says when some could not be read", async () => {
+  const own = await serve({ turtle: `${PREFIXES}\n${Array.from({ length: 13 }, (_, i) => `e:x${i} a e:Class${i} ; e:p e:y, "x" .`).join("\n")}\ne:x5 a e:Class6 .` });
+  const { page, faults, close } = await visit(own);
+  await page.route("**/query*", (route) => (/VALUES \?x .* LIMIT 5000/.test(decodeURIComponent(route.request().postData() ?? "").replaceAll("+", " ")) ? route.abort() : route.continue()));
+  await graphOf(page, "CONSTRUCT WHERE { ?s ?p ?o }");
+  await page.locator(".graph-note", { hasText: "14 triples of rdf:type are shown as colours, one of each node. The classes of some nodes could not be read." }).waitFor();
+  assert.equal(await page.locator(".legend-item").count(), 14);
+  assert.deepEqual((await page.locator(".graph-legend li").allTextContents()).slice(-3).map((t) => t.replace("⋯", "")), ["Values13", "No class1", "and 1 more class"]);
+  // The settings of a class stay open, and so does the focus.
+  await page.getByLabel("Caption and colour of Class3").press("Enter");
+  await page.getByLabel("Colour 5").press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Colour 5");
+  assert.deepEqual(faults.filter((f) => !/Failed to fetch|ERR_FAILED/.test(f)), []);
+  await close();
+});
+
+test("long literals that begin alike are told apart, and are not added twice", async () => {
+  const own = await serve({ turtle: `${PREFIXES} e:a e:text "${"long ".repeat(1000)}1", "${"long ".repeat(1000)}2" .` });
+  const { page, faults, close } = await visit(own);
+  assert.deepEqual(await graphOf(page, "CONSTRUCT WHERE { ?s <http://e/text> ?o }"), { nodes: 3, edges: 2 });
+  await page.getByLabel("Find in the graph").fill("http://e/a");
+  await page.keyboard.press("Enter");
+  await page.locator(".way-item", { hasText: "2 of 2" }).waitFor();
+  await page.getByRole("button", { name: "Add neighbours" }).click();
+  await page.getByText("No new nodes").waitFor({ state: "attached" });
+  assert.deepEqual(await drawn(page), { nodes: 3, edges: 2 });
   assert.deepEqual(faults, []);
   await close();
 });

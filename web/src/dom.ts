@@ -61,6 +61,14 @@ export function button(text: string, act: () => void, props: Props = {}): HTMLBu
   return made;
 }
 
+/** Draws the content of an element anew. Its focused control keeps the focus, or the next one that is enabled gets it. */
+export function redrawn(element: HTMLElement, draw: () => void): void {
+  const controls = () => [...element.querySelectorAll<HTMLElement>("a, button, select, summary")];
+  const at = controls().findIndex((one) => one === document.activeElement);
+  draw();
+  if (at >= 0) [...controls().slice(at), ...controls()].find((one) => !one.matches(":disabled"))?.focus();
+}
+
 /** A field's text when there is one thing to say: who is wrong, and what to do. */
 export function failure(message: string): HTMLElement {
   return h("p", { class: "error", attrs: { role: "alert" } }, message);

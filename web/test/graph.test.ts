@@ -6,7 +6,7 @@ import { notDrawn } from "../src/graph/load.ts";
 import { GraphModel, KINDS, type Triple } from "../src/graph/model.ts";
 import { SvgPen } from "../src/graph/paint.ts";
 import { Prefixes } from "../src/rdf/prefixes.ts";
-import { RDF_TYPE, type Term } from "../src/rdf/term.ts";
+import { parseTerm, RDF_TYPE, SHOWN, type Term } from "../src/rdf/term.ts";
 
 const iri = (name: string): Term => ({ type: "iri", value: `http://e/${name}` });
 const text = (value: string): Term => ({ type: "literal", value });
@@ -80,13 +80,16 @@ test("rows of a table become nodes and edges by the query's patterns, or by thei
 
 test("a model counts what it has no room for, and undoes each step", () => {
   const model = new GraphModel(4);
-  model.add([triple("a", "p", "b"), triple("a", "q", "b"), triple("a", "p", "a"), [iri("a"), { type: "iri", value: RDF_TYPE }, iri("C")]], true);
-  assert.deepEqual([model.nodes.size, model.edges.size, model.left, model.asColours], [2, 2, 0, 1]);
+  model.add([triple("a", "p", "b"), triple("a", "q", "b"), triple("a", "p", "a"), [iri("a"), { type: "iri", value: RDF_TYPE }, iri("C")], [iri("a"), { type: "iri", value: RDF_TYPE }, iri("C")]], true);
+  // The answer has a triple twice: it is one.
+  assert.deepEqual([model.nodes.size, model.edges.size, model.left, model.types.size], [2, 2, 0, 1]);
   const a = model.nodes.get("<http://e/a>");
   const b = model.nodes.get("<http://e/b>");
   assert.ok(a && b);
   assert.deepEqual([a.kind, b.kind, a.degree, b.degree], ["http://e/C", KINDS.none, 1, 1]);
-  model.addAsStep("neighbours", [triple("b", "p", "c"), triple("b", "p", "d"), triple("b", "p", "e"), triple("b", "p", "a")], true);
+  model.addAsStep("neighbours", [triple("b", "p", "c"), triple("b", "p", "d"), triple("b", "p", "e"), triple("b", "p", "a"), triple("a", "r", "b"), [iri("b"), { type: "iri", value: RDF_TYPE }, iri("D")]], true);
+  const names = () => [...(model.edges.get("<http://e/a>\n<http://e/b>")?.names ?? [])].map((name) => name.slice(9));
+  assert.deepEqual([names(), b.kind, model.types.size, model.has(triple("a", "r", "b")), model.has(triple("b", "r", "a"))], [["p", "q", "r"], "http://e/D", 2, true, false]);
   assert.deepEqual([model.nodes.size, model.edges.size, model.left, b.degree, a.degree], [4, 5, 1, 4, 2]);
   model.hide([b]);
   assert.deepEqual(model.shown().nodes.length, 3);
@@ -98,12 +101,30 @@ test("a model counts what it has no room for, and undoes each step", () => {
   model.pin(a, true, { x: 1, y: 2 });
   assert.deepEqual([model.undo(), a.pinned, a.x], ["pinning", false, 1]);
   for (let i = 0; i < 4; i++) model.undo();
-  assert.deepEqual([model.nodes.size, model.edges.size, model.left, b.degree, a.degree, b.hidden, model.undo()], [2, 2, 0, 1, 1, false, undefined]);
+  assert.deepEqual([model.nodes.size, model.edges.size, b.degree, a.degree, b.hidden, model.undo()], [2, 2, 1, 1, false, undefined]);
+  assert.deepEqual([names(), b.kind, model.types.size], [["p", "q"], KINDS.none, 1]);
   // Where there is nothing but classes, they are drawn.
   const types = new GraphModel();
   types.add([[iri("a"), { type: "iri", value: RDF_TYPE }, iri("C")]], true);
   types.drawTypes();
-  assert.deepEqual([types.nodes.size, types.edges.size, types.asColours], [2, 1, 0]);
+  assert.deepEqual([types.nodes.size, types.edges.size, types.types.size], [2, 1, 0]);
+});
+
+test("long literals that begin alike are nodes of their own, and the same one from two requests is one", () => {
+  const model = new GraphModel();
+  const long = (end: string) => `"${"x".repeat(5000)}${end}"`;
+  const add = (cell: string, subject = "a") => {
+    const o = parseTerm(cell, SHOWN);
+    assert.ok(o);
+    model.add([[iri(subject), iri("p"), o]]);
+    return [model.nodes.size, model.has([iri(subject), iri("p"), o])];
+  };
+  assert.deepEqual(add(long("1")), [2, true]);
+  assert.deepEqual(add(long("2")), [3, true]);
+  assert.deepEqual(add(long("1")), [3, true]);
+  assert.deepEqual(add(`${long("1")}@en`), [4, true]);
+  assert.deepEqual(add(long("1"), "b"), [6, true]);
+  assert.ok([...model.nodes.values()].every(({ term }) => term.value.length <= SHOWN));
 });
 
 test("what is not drawn is said with its number", () => {

@@ -1,9 +1,9 @@
 // Which part of a drawing is seen, and how large.
 
 import type { GraphNode } from "./model.ts";
-import { type Scene, toScreen } from "./paint.ts";
+import { pixels, type Scene, toScreen } from "./paint.ts";
 
-/** Makes all of it seen. */
+/** Fits the whole drawing into the view. */
 export function fit(scene: Scene): void {
   let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
   for (const { x, y } of scene.nodes) {
@@ -39,6 +39,18 @@ export function centre({ view, width, height }: Scene, node: GraphNode): void {
 export function isAtRim({ view, width, height }: Scene, node: GraphNode): boolean {
   const [x, y] = toScreen(node, view);
   return x < 20 || y < 20 || x > width - 20 || y > height - 20;
+}
+
+/** The node at a place in pixels, or near it. */
+export function nodeAt(scene: Scene, x: number, y: number): GraphNode | undefined {
+  let best: GraphNode | undefined;
+  let least = Infinity;
+  for (const node of scene.nodes) {
+    const [nx, ny] = toScreen(node, scene.view);
+    const distance = Math.hypot(nx - x, ny - y) - pixels(node, scene);
+    if (distance < least) [best, least] = [node, distance];
+  }
+  return least < 8 ? best : undefined;
 }
 
 /** The node that comes next in a direction; without one to begin at, the one in the middle. */

@@ -6,17 +6,12 @@ import { paint, penOf, type Scene, SvgPen } from "./paint.ts";
 /** Most pixels of a PNG's side. */
 const MOST_PIXELS = 8000;
 
-/** The drawing as it is seen, as an SVG text. */
-export function svgOf(scene: Scene, family: string): string {
-  const pen = new SvgPen(family);
-  paint(pen, scene);
-  return pen.text(scene.width, scene.height);
-}
-
-/** Gives the user a file. Returns what is wrong, where it could not be made. */
+/** Saves the visible part of the drawing as a file. Returns the problem if the browser could not. */
 export async function saveDrawing(format: "png" | "svg", scene: Scene, family: string): Promise<string | undefined> {
   if (format === "svg") {
-    save(new Blob([svgOf(scene, family)], { type: "image/svg+xml" }), "graph.svg");
+    const pen = new SvgPen(family);
+    paint(pen, scene);
+    save(new Blob([pen.text(scene.width, scene.height)], { type: "image/svg+xml" }), "graph.svg");
     return undefined;
   }
   const canvas = document.createElement("canvas");

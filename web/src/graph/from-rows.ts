@@ -8,7 +8,7 @@ import type { Triple } from "./model.ts";
 type Row = (Term | null)[];
 
 /** An edge of each row: from one column to another, named by an IRI, a text, or the value of a third column. */
-export interface Join {
+interface Join {
   from: number;
   to: number;
   name: string | number;

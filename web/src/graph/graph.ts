@@ -4,22 +4,22 @@ import { button, h } from "../dom.ts";
 import { listen } from "../events.ts";
 import { count, counted } from "../format.ts";
 import { label, labelOf } from "../labels.ts";
+import { messageOf } from "../net/http.ts";
 import { menu } from "../pieces.ts";
 import { RDF_TYPE, type Term, visible } from "../rdf/term.ts";
-import { isOwn, learnNames, nameOf, prefixes, resourceHash, saysBoth } from "../show.ts";
-import { centre, fit, isAtRim, next, zoom } from "./camera.ts";
+import { learnNames, nameOf, prefixes, resourceHash, saysBoth } from "../show.ts";
+import { centre, fit, isAtRim, next, nodeAt, zoom } from "./camera.ts";
 import { along, classesOf, neighbours, valuesOf, type Way } from "./expand.ts";
 import { saveDrawing } from "./export.ts";
 import { type CaptionBy, type KindInfo, kindName, Legend } from "./legend.ts";
-import { type GraphEdge, GraphModel, type GraphNode, KINDS, MOST_NODES, type Triple } from "./model.ts";
-import { paint, penOf, pixels, placeCaptions, type Scene, toScreen } from "./paint.ts";
+import { GraphModel, type GraphNode, isClass, KINDS, MOST_NODES, type Triple } from "./model.ts";
+import { cut, edgeText, LONGEST, LONGEST_NAME, plainName } from "./names.ts";
+import { paint, penOf, placeCaptions, type Scene } from "./paint.ts";
 import { NodePanel } from "./panel.ts";
 import { isCrowded, PixelLayer } from "./pixels.ts";
 import { follow } from "./pointer.ts";
 import { LayoutRunner } from "./runner.ts";
 import { COLOURS, family, followColours, palette } from "./theme.ts";
-
-export type { Triple } from "./model.ts";
 
 interface Options {
   /** Whether neighbours of a node can be added. */
@@ -32,9 +32,8 @@ interface Options {
   selected?: (node: GraphNode | undefined) => void;
 }
 
-/** Longest caption of a node, and of an edge. */
-const LONGEST = 32;
-const LONGEST_NAME = 28;
+/** Neighbours by one predicate that are added at once. */
+const BY_PREDICATE = 100;
 /** Nodes up to which all labels are fetched at once; of more, those of the captions that are seen. */
 const ALL_LABELS = 2000;
 /** Milliseconds of a layout, of one of many nodes, and of one after a change. */
@@ -42,10 +41,8 @@ const BUDGET = 1700;
 const LONG_BUDGET = 4000;
 const CHANGE_BUDGET = 900;
 const MANY = 6000;
-/** Milliseconds between two times that captions are placed while nodes move. */
+/** Milliseconds between two placements of captions while nodes move. */
 const CAPTION_PACE = 300;
-/** Nodes whose class a caption of a predicate is fetched for. */
-const MOST_VALUES = 2000;
 
 export class Graph {
   readonly element: HTMLElement;
@@ -58,7 +55,7 @@ export class Graph {
   private found = h("span", { class: "soft found-in-graph", attrs: { role: "status" } });
   private undoButton = button("Undo", () => this.undo(), { attrs: { disabled: true } });
   private allButton = button("Show hidden", () => this.change(() => this.model.showAll()), { attrs: { hidden: true } });
-  private legend = new Legend({ toggle: (kind) => this.change(() => this.model.toggleKind(kind)), colour: (kind, i) => this.recolour(kind, i), caption: (kind, by) => void this.captionBy(kind, by) });
+  private legend = new Legend({ toggle: (kind) => this.change(() => this.model.toggleKind(kind)), colour: (kind, i) => this.recolour(kind, i), caption: (kind, by) => this.captionBy(kind, by) });
   private panel: NodePanel;
   private scene: Scene = {
     nodes: [], edges: [], view: { scale: 1, x: 0, y: 0 }, width: 0, height: 0, palette: palette(), selected: undefined, lit: undefined, bent: new Set(),
@@ -71,9 +68,13 @@ export class Graph {
   /** Colour of each class, in the order in which they came. */
   private colours = new Map<string, number>();
   private captions = new Map<string, CaptionBy>();
-  private values = new Map<string, Map<string, string>>();
+  /** Captions by a predicate and a resource, and by predicates the resources whose captions are still to be read. */
+  private values = new Map<string, string>();
+  private unread = new Map<string, string[]>();
   private asked = new Set<string>();
-  /** Someone moved or scaled the drawing. */
+  /** Nodes whose classes have been asked for. */
+  private classed = new Set<GraphNode>();
+  /** The user moved or scaled the drawing, so it is not fitted to its area any more. */
   private chosen = false;
   private runner: LayoutRunner;
   private frameAsked = false;
@@ -81,21 +82,20 @@ export class Graph {
   private captionsAt = 0;
   private dragged: { node: GraphNode; x: number; y: number } | undefined;
   private stopped = new AbortController();
-  /** What the caller says about triples that it did not add. */
-  private aside = "";
+  /** Sentences below the drawing, by what they are about. */
+  private notes: { answer?: string; added?: string; classes?: string; problem?: string } = {};
 
   constructor(private options: Options = {}) {
-    const acts = { known: (node: GraphNode, { predicate, out }: Way) => this.model.known(node, predicate, out), add: (node: GraphNode, way: Way) => this.expandBy(node, way), addAll: (node: GraphNode) => this.expand(node), pin: (node: GraphNode) => this.pin(node), hide: (node: GraphNode) => this.hide(node), close: () => this.select(undefined, true) };
-    // Someone who wants no motion gets the end of it.
+    const acts = { known: (node: GraphNode, { predicate, out }: Way) => this.model.known(node, predicate, out), add: (node: GraphNode, way: Way) => this.expandBy(node, way), addAll: (node: GraphNode) => this.expand(node), pin: (node: GraphNode) => this.pin(node), hide: (node: GraphNode) => this.hide(node), close: () => this.close() };
     this.runner = new LayoutRunner(matchMedia("(prefers-reduced-motion: reduce)").matches, () => this.ask());
     this.panel = new NodePanel(acts, options.expands === true);
     this.area = h("div", { class: "graph-area" }, this.canvas, this.options.colours === false ? null : this.legend.element, this.options.selected ? null : this.panel.element);
-    const exports = menu("Export", () => undefined);
+    const exports = menu("Export");
     exports.fill([["SVG", () => void this.export("svg")], ["PNG", () => void this.export("png")]]);
     const keys = options.expands ? "Click selects, twice adds neighbours." : "Click selects.";
     this.element = h(
       "div", { class: "graph-box" },
-      h("div", { class: "tools" }, this.find, this.found, button("+", () => this.zoom(1.25), { title: "Larger", attrs: { "aria-label": "Larger" } }), button("−", () => this.zoom(0.8), { title: "Smaller", attrs: { "aria-label": "Smaller" } }), button("All", () => this.showAll(), { title: "Shows all of it" }), this.undoButton, this.allButton, exports.element, h("span", { class: "soft keys-hint", title: "Keys in the graph: arrows select the next node, Space adds neighbours, Enter opens its page, p pins, h hides, Ctrl-Z undoes, + - 0 zoom" }, `${keys} Drag moves and pins.`)),
+      h("div", { class: "tools" }, this.find, this.found, button("+", () => this.zoom(1.25), { title: "Larger", attrs: { "aria-label": "Larger" } }), button("−", () => this.zoom(0.8), { title: "Smaller", attrs: { "aria-label": "Smaller" } }), button("All", () => this.showAll(), { title: "Shows all of it" }), this.undoButton, this.allButton, exports.element, h("span", { class: "soft" }, `${keys} Drag moves and pins. ? lists the keys.`)),
       this.area, this.note, this.said,
     );
     this.wire();
@@ -104,7 +104,7 @@ export class Graph {
   private wire(): void {
     const { signal } = this.stopped;
     follow(this.canvas, {
-      nodeAt: (x, y) => this.nodeAt(x, y),
+      nodeAt: (x, y) => nodeAt(this.scene, x, y),
       pan: (dx, dy) => this.pan(dx, dy),
       zoom: (factor, x, y) => this.zoom(factor, x, y),
       drag: (node, x, y, end) => this.drag(node, x, y, end),
@@ -129,12 +129,11 @@ export class Graph {
     }, signal);
   }
 
-  /** Adds triples and lays them out; `focus` is selected. */
-  add(triples: Triple[], focus?: string): void {
+  /** Draws the neighbours of a resource and selects it. */
+  draw(iri: string, { triples, cut }: Awaited<ReturnType<typeof neighbours>>): void {
     this.fill(triples);
-    this.begin();
-    const node = focus === undefined ? undefined : this.model.nodes.get(`<${focus}>`);
-    if (node) this.select(node);
+    this.begin(cut);
+    this.select(this.model.node({ type: "iri", value: iri }));
   }
 
   /** Adds triples, and resources that stand alone, without drawing them yet. Returns whether all had room. */
@@ -146,9 +145,9 @@ export class Graph {
     return room && this.model.left === left;
   }
 
-  /** Draws what was filled in. `aside`: a sentence about what is not shown of the answer. */
-  begin(aside = ""): void {
-    this.aside = aside;
+  /** Draws what was filled in. `answer`: a sentence about what is not shown of the answer. */
+  begin(answer = ""): void {
+    this.notes.answer = answer;
     this.learn();
     this.model.drawTypes();
     this.changed(this.model.nodes.size > MANY ? LONG_BUDGET : BUDGET, 1);
@@ -164,7 +163,7 @@ export class Graph {
     this.runner.stop();
   }
 
-  /** The nodes or edges that are drawn are others: they are laid out again. */
+  /** Lays out the nodes and edges that are drawn now. */
   private changed(budget = CHANGE_BUDGET, energy = 0.35): void {
     const { scene, model } = this;
     Object.assign(scene, model.shown());
@@ -177,7 +176,6 @@ export class Graph {
     this.redraw();
   }
 
-  /** Does something that can be undone. */
   private change(act: () => void): void {
     act();
     this.changed();
@@ -197,7 +195,7 @@ export class Graph {
     this.ask();
   }
 
-  /** One picture: nodes go a part of the way to where they belong. */
+  /** Draws one frame: nodes go a part of the way to where the layout wants them. */
   private frame(): void {
     const { scene } = this;
     if (scene.width === 0 && !this.measure()) return;
@@ -237,8 +235,9 @@ export class Graph {
     this.twins();
     const shown = this.hovered ?? this.selected;
     this.scene.selected = shown;
-    placeCaptions(this.scene, (node) => this.textOf(node), (edge) => this.edgeText(edge), this.options.namesOnSelection === true);
-    // Labels of what is read, when they come.
+    placeCaptions(this.scene, (node) => this.textOf(node), edgeText, this.options.namesOnSelection === true);
+    for (const [by, iris] of this.unread) void this.readValues(by, iris);
+    this.unread.clear();
     for (const { term } of this.scene.captions.nodes.keys()) if (term.type === "iri") this.askLabel(term.value);
   }
 
@@ -258,14 +257,33 @@ export class Graph {
     }
   }
 
+  /** A node's caption by a predicate, as soon as it has been read. */
+  private valueOf(by: string, iri: string): string {
+    const key = `${by} ${iri}`;
+    if (!this.values.has(key)) {
+      this.values.set(key, "");
+      this.unread.set(by, [...(this.unread.get(by) ?? []), iri]);
+    }
+    return this.values.get(key) ?? "";
+  }
+
+  private async readValues(by: string, iris: string[]): Promise<void> {
+    try {
+      for (const [iri, text] of await valuesOf(iris, by, this.stopped.signal)) this.values.set(`${by} ${iri}`, text);
+      this.redraw();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
   private askLabel(iri: string): void {
     if (this.asked.has(iri) || labelOf(iri) !== undefined) return;
     this.asked.add(iri);
     void label(iri).then((found) => found && this.redraw());
   }
 
-  /** What is read at a node. */
-  textOf(node: GraphNode, whole = false): string {
+  /** A node's caption; `whole`: its name, whatever its caption is. */
+  private textOf(node: GraphNode, whole = false): string {
     const { term, kind } = node;
     const by = this.captions.get(kind) ?? "label";
     let text = "";
@@ -275,27 +293,25 @@ export class Graph {
       const name = nameOf(term.value);
       text = !this.shared.has(plain) ? plain : !labelOf(term.value) || saysBoth(name, plain) ? name : `${plain} (${cut(name, LONGEST_NAME)})`;
     } else if (by === "short") text = nameOf(term.value);
-    else if (by !== "none") text = this.values.get(by)?.get(term.value) ?? "";
+    else if (by !== "none") text = this.valueOf(by, term.value);
     return cut(visible(text.slice(0, 200).replace(/\s+/g, " ")), whole ? 200 : LONGEST + (text.endsWith(")") ? LONGEST_NAME : 0));
   }
 
-  private edgeText({ names }: GraphEdge): string {
-    const all = [...names.keys()].map((name) => tail(withoutOwn(prefixes.shown(name))));
-    return all.slice(0, 3).join(", ") + (all.length > 3 ? ", …" : "");
-  }
-
-  /** Gives the nodes the colours of their classes, and their labels where they are few. */
+  /** Fetches labels, if the nodes are few, and classes. */
   private async dress(): Promise<void> {
     const { signal } = this.stopped;
     const iris = [...this.model.nodes.values()].flatMap(({ term }) => (term.type === "iri" ? [term.value] : []));
     if (iris.length <= ALL_LABELS) for (const iri of iris) this.askLabel(iri);
     if (this.options.colours === false) return;
     this.paintKinds();
-    const nodes = [...this.model.nodes.values()].filter(({ term, kind }) => term.type === "iri" && kind === KINDS.none);
-    const classes = await classesOf(nodes.map(({ term }) => term.value), signal);
+    const nodes = [...this.model.nodes.values()].filter((node) => node.term.type === "iri" && node.kind === KINDS.none && !this.classed.has(node));
+    for (const node of nodes) this.classed.add(node);
+    const { classes, whole } = await classesOf(nodes.map(({ term }) => term.value), signal);
     if (signal.aborted) return;
     for (const node of nodes) node.kind = classes.get(node.term.value) ?? node.kind;
-    this.paintKinds();
+    if (!whole) this.notes.classes = "The classes of some nodes could not be read.";
+    if (whole) this.paintKinds();
+    else this.tell();
     this.redraw();
   }
 
@@ -306,12 +322,11 @@ export class Graph {
       if (same) same.push(node);
       else kinds.set(node.kind, [node]);
     }
-    const own = Object.values(KINDS) as string[];
-    const classes = [...kinds].filter(([kind]) => !own.includes(kind)).sort(([, a], [, b]) => b.length - a.length);
-    // A class keeps its colour when more comes.
-    for (const [kind] of classes) if (!this.colours.has(kind)) this.colours.set(kind, this.colours.size);
-    const rest = [...kinds].filter(([kind]) => own.includes(kind));
-    this.legend.show([...classes, ...rest].map(([kind, nodes]): KindInfo => ({
+    // Classes come first, the largest at the top.
+    const sorted = [...kinds].sort(([a, some], [b, others]) => Number(isClass(b)) - Number(isClass(a)) || others.length - some.length);
+    // A class keeps its colour when nodes are added.
+    for (const [kind] of sorted) if (isClass(kind) && !this.colours.has(kind)) this.colours.set(kind, this.colours.size);
+    this.legend.show(sorted.map(([kind, nodes]): KindInfo => ({
       kind, nodes: nodes.length, hidden: this.model.hiddenKinds.has(kind), colour: this.colours.get(kind) ?? COLOURS, caption: this.captions.get(kind) ?? "label",
       some: nodes.slice(0, 50).flatMap(({ term }) => (term.type === "iri" ? [term.value] : [])),
     })));
@@ -321,7 +336,7 @@ export class Graph {
     const { palette: all } = this.scene;
     if (kind === KINDS.literal) return all.literal;
     if (kind === KINDS.none) return all.accent;
-    return all.colours[kind === KINDS.blank ? COLOURS : (this.colours.get(kind) ?? COLOURS)] ?? all.soft;
+    return all.colours[this.colours.get(kind) ?? COLOURS] ?? all.soft;
   }
 
   private recolour(kind: string, index: number): void {
@@ -330,18 +345,13 @@ export class Graph {
     this.redraw();
   }
 
-  private async captionBy(kind: string, by: CaptionBy): Promise<void> {
+  private captionBy(kind: string, by: CaptionBy): void {
     this.captions.set(kind, by);
-    if (by !== "label" && by !== "short" && by !== "none") {
-      const iris = this.scene.nodes.filter((node) => node.kind === kind && node.term.type === "iri").slice(0, MOST_VALUES).map(({ term }) => term.value);
-      const found = await valuesOf(iris, by, this.stopped.signal).catch(() => new Map<string, string>());
-      this.values.set(by, new Map([...(this.values.get(by) ?? []), ...found]));
-    }
     this.paintKinds();
     this.redraw();
   }
 
-  /** Says how much is drawn, and exactly what is not. */
+  /** Shows how much is drawn, what is not, and what can be undone. */
   private tell(): void {
     const { model, scene } = this;
     const hidden = model.nodes.size - scene.nodes.length;
@@ -349,20 +359,37 @@ export class Graph {
     if (model.nodes.size === 0) parts.push("There are no triples to draw.");
     else parts.push(`${counted(scene.nodes.length, "node")}, ${counted(scene.edges.length, "edge")}.`);
     if (hidden > 0) parts.push(`${counted(hidden, "node is", "nodes are")} hidden.`);
-    if (model.asColours > 0) parts.push(`${counted(model.asColours, "triple")} of rdf:type ${model.asColours === 1 ? "is" : "are"} shown as colours.`);
-    if (this.aside) parts.push(this.aside);
-    else if (model.left > 0) parts.push(`${counted(model.left, "triple is", "triples are")} not shown: the drawing is limited to ${count(MOST_NODES)} nodes.`);
-    this.note.textContent = parts.join(" ");
+    const types = [...model.types.values()];
+    const several = new Set(types.map(([s]) => s.value)).size < types.length;
+    if (types.length > 0) parts.push(`${counted(types.length, "triple")} of rdf:type ${types.length === 1 ? "is" : "are"} shown as colours${several ? ", one of each node" : ""}.`);
+    this.note.textContent = [...parts, ...Object.values(this.notes).filter(Boolean)].join(" ");
+    const { activeElement } = document;
     this.allButton.hidden = hidden === 0;
     this.undoButton.disabled = model.undoable === undefined;
     this.undoButton.title = model.undoable === undefined ? "Nothing to undo" : `Undoes ${model.undoable}`;
+    if ([this.allButton, this.undoButton].some((one) => one === activeElement && (one.hidden || one.disabled))) this.focus();
     Object.assign(this.canvas.dataset, { nodes: scene.nodes.length, edges: scene.edges.length });
     this.canvas.setAttribute("aria-label", `Graph: ${counted(scene.nodes.length, "node")}, ${counted(scene.edges.length, "edge")}. Arrow keys select a node.`);
     if (this.options.colours !== false) this.paintKinds();
     this.panel.show(this.selected);
   }
 
-  // --- what someone does ---
+  private fail(error: unknown): void {
+    if (this.stopped.signal.aborted) return;
+    this.notes.problem = messageOf(error);
+    this.tell();
+  }
+
+  private focus(): void {
+    this.canvas.focus({ preventScroll: true });
+  }
+
+  private close(): void {
+    this.select(undefined, true);
+    this.focus();
+  }
+
+  // --- input ---
 
   /** Selects a node; `light` dims what is not next to it. */
   select(node: GraphNode | undefined, tell = false): void {
@@ -376,8 +403,7 @@ export class Graph {
   }
 
   private inWords(node: GraphNode): string {
-    const own = Object.values(KINDS) as string[];
-    return `${this.textOf(node, true)}${own.includes(node.kind) ? "" : `, ${kindName(node.kind)}`}, ${counted(node.degree, "edge")}${node.pinned ? ", pinned" : ""}`;
+    return `${this.textOf(node, true)}${isClass(node.kind) ? `, ${kindName(node.kind)}` : ""}, ${counted(node.degree, "edge")}${node.pinned ? ", pinned" : ""}`;
   }
 
   private hover(node: GraphNode | undefined): void {
@@ -387,17 +413,6 @@ export class Graph {
     this.redraw();
   }
 
-  private nodeAt(x: number, y: number): GraphNode | undefined {
-    let best: GraphNode | undefined;
-    let least = Infinity;
-    for (const node of this.scene.nodes) {
-      const [nx, ny] = toScreen(node, this.scene.view);
-      const distance = Math.hypot(nx - x, ny - y) - pixels(node, this.scene);
-      if (distance < least) [best, least] = [node, distance];
-    }
-    return least < 8 ? best : undefined;
-  }
-
   private pin(node: GraphNode): void {
     this.change(() => this.model.pin(node, !node.pinned));
   }
@@ -405,44 +420,46 @@ export class Graph {
   private hide(node: GraphNode): void {
     this.select(undefined);
     this.change(() => this.model.hide([node]));
-    this.canvas.focus({ preventScroll: true });
+    this.focus();
   }
 
   undo(): void {
     const what = this.model.undo();
     if (what === undefined) return;
     this.said.textContent = `Undone: ${what}`;
+    if (what.includes("neighbours")) delete this.notes.added;
     if (this.selected && !this.model.nodes.has(this.selected.key)) this.select(undefined);
     this.changed();
     if (this.selected) this.select(this.selected);
   }
 
-  /** Adds some neighbours of each way. */
+  /** Adds some triples from a node and to it. */
   private async expand(node: GraphNode): Promise<void> {
-    if (!this.options.expands || node.term.type !== "iri" || node.expanded) return;
-    node.expanded = true;
+    if (!this.options.expands || node.term.type !== "iri") return;
     try {
-      this.grow(node, `the neighbours of ${this.textOf(node)}`, await neighbours(node.term.value, this.stopped.signal));
+      const { triples, cut } = await neighbours(node.term.value, this.stopped.signal);
+      this.grow(node, `the neighbours of ${this.textOf(node)}`, triples, this.options.colours !== false, cut);
     } catch (error) {
-      node.expanded = false;
-      if (!this.stopped.signal.aborted) this.note.textContent = error instanceof Error ? error.message : String(error);
+      this.fail(error);
     }
   }
 
   private async expandBy(node: GraphNode, way: Way): Promise<void> {
-    const known = this.model.known(node, way.predicate, way.out);
-    // Those that the answer had may lie anywhere in the order, so the next ones are sought from its beginning.
-    for (let from = 0; from < way.count; from += 100) {
-      this.grow(node, `neighbours by ${prefixes.shown(way.predicate)}`, await along(node.term.value, way, from, this.stopped.signal), way.predicate === RDF_TYPE);
-      if (this.model.known(node, way.predicate, way.out) > known) return;
-    }
+    // Those that are drawn may be anywhere in the order.
+    const most = this.model.known(node, way.predicate, way.out) + BY_PREDICATE;
+    const found = await along(node.term.value, way, most, this.stopped.signal);
+    this.grow(node, `neighbours by ${prefixes.shown(way.predicate)}`, found.filter((triple) => !this.model.has(triple)).slice(0, BY_PREDICATE), this.options.colours !== false && way.predicate !== RDF_TYPE);
   }
 
-  private grow(node: GraphNode, what: string, triples: Triple[], types = false): void {
-    if (this.stopped.signal.aborted) return;
-    const before = this.model.nodes.size;
-    this.model.addAsStep(what, triples, this.options.colours !== false && !types);
-    const added = this.model.nodes.size - before;
+  private grow(node: GraphNode, what: string, triples: Triple[], colours: boolean, cut = ""): void {
+    const { model } = this;
+    // The node may have been removed by Undo since the request.
+    if (this.stopped.signal.aborted || model.nodes.get(node.key) !== node) return;
+    const { left, nodes: { size } } = model;
+    model.addAsStep(what, triples, colours);
+    const [added, full] = [model.nodes.size - size, model.left - left];
+    this.notes.added = cut + (full > 0 ? ` ${counted(full, "triple was", "triples were")} not added: the drawing is limited to ${count(MOST_NODES)} nodes.` : "");
+    delete this.notes.problem;
     this.learn();
     this.changed(CHANGE_BUDGET, 0.5);
     this.select(node);
@@ -457,7 +474,7 @@ export class Graph {
       const text = `${this.textOf(node, true)} ${node.term.value.slice(0, 500)} ${node.term.type === "iri" ? prefixes.shown(node.term.value) : ""}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
-    this.found.textContent = words.length === 0 ? "" : `${count(this.matches.length)} found${this.matches.length > 0 ? ", Enter goes to them" : ""}`;
+    this.found.textContent = words.length === 0 ? "" : `${count(this.matches.length)} found${this.model.nodes.size > ALL_LABELS ? " by IRIs and the labels read so far" : ""}${this.matches.length > 0 ? ", Enter goes to them" : ""}`;
     if (this.selected) this.select(undefined);
     this.scene.lit = words.length === 0 ? undefined : new Set(this.matches);
     this.redraw();
@@ -486,7 +503,7 @@ export class Graph {
     else if (key === "0" || key === "Home") this.showAll();
     else if (key === "Escape" && node) this.select(undefined, true);
     else if (!node) return;
-    else if (key === " ") void this.expand(node);
+    else if (key === " ") event.repeat || void this.expand(node);
     else if (key === "Enter" && node.term.type === "iri") location.hash = resourceHash(node.term.value);
     else if (key === "p") this.pin(node);
     else if (key === "h" || key === "Delete") this.hide(node);
@@ -559,25 +576,6 @@ export class Graph {
   private async export(format: "png" | "svg"): Promise<void> {
     this.caption();
     const problem = await saveDrawing(format, this.scene, this.family);
-    if (problem !== undefined) this.note.textContent = problem;
+    if (problem !== undefined) this.fail(problem);
   }
-}
-
-/** A short name without a prefix that the page made up: it tells nothing in a drawing. */
-function withoutOwn(short: string): string {
-  return isOwn(short) ? short.slice(short.indexOf(":") + 1) || short : short;
-}
-
-/** What a resource is called, where no other one is called so. */
-function plainName(iri: string): string {
-  return labelOf(iri)?.text ?? withoutOwn(nameOf(iri));
-}
-
-function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
-}
-
-/** The end of a long name, which says more than its beginning. */
-function tail(name: string): string {
-  return name.length > LONGEST_NAME ? `…${name.slice(1 - LONGEST_NAME)}` : name;
 }

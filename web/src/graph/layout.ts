@@ -6,7 +6,7 @@ import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY
 export type LayoutAsk =
   /** Positions as x and y in turn, NaN for nodes without a place; edges as pairs of indices. */
   | { type: "layout"; round: number; positions: Float32Array; edges: Uint32Array; pinned: Uint8Array; radii: Float32Array; budget: number; energy: number }
-  /** A node that someone drags; without a place it is free again. */
+  /** A node is moved to a place and stays there; the layout goes on while `hold` is true. */
   | { type: "drag"; round: number; node: number; x: number; y: number; hold: boolean };
 
 export interface LayoutTold {
@@ -25,14 +25,14 @@ const LARGE = 600;
 const HUGE = 2500;
 /** Most steps of a layout; less where its time is over before. */
 const STEPS = 300;
-/** Milliseconds between two places that are sent, and those of one slice. */
+/** Milliseconds of a slice, after which the positions are sent. */
 const SLICE = 16;
-/** Turn between two places of a sunflower, in radians. */
+/** Angle between successive points of a sunflower spiral, in radians. */
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
-/** Energy at the beginning, and the part of it that is left at the end. */
+/** Part of the energy that is left at the end. */
 const COLD = 0.002;
 
-/** Distance of neighbours for a number of nodes. */
+/** Distance at which edges hold their nodes, by the number of nodes. */
 export function spacing(nodes: number): number {
   return nodes > HUGE ? 34 : nodes > LARGE ? 50 : nodes > 80 ? 80 : 130;
 }
@@ -102,7 +102,7 @@ export function simulationOf(bodies: Body[], edges: Uint32Array, radii: Float32A
     .alphaDecay(0)
     .force("link", forceLink<Body, SimulationLinkDatum<Body>>(links.filter(({ source, target }) => source !== target)).distance(gap))
     .force("charge", forceManyBody<Body>().strength(-gap * (n > LARGE ? 1.6 : 2.6)).theta(n > HUGE ? 1.4 : n > LARGE ? 1.1 : 0.9).distanceMax(gap * (n > LARGE ? 14 : 20)))
-    // Parts that hang together by nothing stay in sight of one another; wide windows are filled.
+    // Keeps unconnected parts near one another; the weaker force along x fills wide windows.
     .force("x", forceX<Body>(0).strength(n > LARGE ? 0.03 : 0.045))
     .force("y", forceY<Body>(0).strength(n > LARGE ? 0.05 : 0.1));
   if (n <= LARGE) simulation.force("collide", forceCollide<Body>((body) => (radii[body.index] ?? 8) + gap * 0.17));
@@ -146,7 +146,7 @@ export class Layout {
     this.slice();
   }
 
-  /** Some steps, then room for what the page says meanwhile. */
+  /** Computes some steps, then returns so that the worker receives messages. */
   private slice(): void {
     const { simulation } = this;
     if (!simulation) return;

@@ -1,12 +1,12 @@
-// The legend within a drawing: its classes with their colours and counts; each can be hidden, coloured and captioned otherwise.
+// The legend of a drawing: classes with their colours and counts. Each can be hidden, and its colour and captions changed.
 
-import { button, h } from "../dom.ts";
-import { count } from "../format.ts";
+import { button, h, redrawn } from "../dom.ts";
+import { count, counted } from "../format.ts";
 import { label, labelOf } from "../labels.ts";
 import { visible } from "../rdf/term.ts";
 import { nameOf, prefixes } from "../show.ts";
 import { captionPredicates } from "./expand.ts";
-import { KINDS } from "./model.ts";
+import { isClass, KINDS } from "./model.ts";
 import { COLOURS } from "./theme.ts";
 
 /** How the nodes of a class are captioned: by label, by short name, not at all, or by the values of a predicate. */
@@ -31,7 +31,6 @@ interface Acts {
 
 /** Classes that are listed. */
 const LISTED = 12;
-/** Characters of a name. */
 const LONGEST = 28;
 
 /** The name of a kind of nodes. */
@@ -49,7 +48,7 @@ export function kindName(kind: string): string {
 function colourName({ kind, colour }: Pick<KindInfo, "kind" | "colour">): string {
   if (kind === KINDS.literal) return "literal";
   if (kind === KINDS.none) return "none";
-  return kind !== KINDS.blank && colour < COLOURS ? String(colour) : "other";
+  return colour < COLOURS ? String(colour) : "other";
 }
 
 export class Legend {
@@ -62,12 +61,10 @@ export class Legend {
   constructor(private acts: Acts) {}
 
   show(kinds: KindInfo[]): void {
-    const listed = kinds.slice(0, LISTED);
+    const listed = kinds.filter(({ kind }, i) => i < LISTED || !isClass(kind));
+    const more = kinds.length - listed.length;
     this.element.hidden = kinds.length === 0;
-    const focused = document.activeElement instanceof HTMLElement && this.list.contains(document.activeElement) ? document.activeElement.dataset["kind"] : undefined;
-    this.list.replaceChildren(...listed.map((info) => this.item(info)), ...(kinds.length > LISTED ? [h("li", { class: "soft" }, `and ${kinds.length - LISTED} more classes`)] : []));
-    // Who works by keys stays where they are.
-    if (focused !== undefined) [...this.list.querySelectorAll<HTMLElement>(".legend-item")].find((one) => one.dataset["kind"] === focused)?.focus();
+    redrawn(this.list, () => this.list.replaceChildren(...listed.map((info) => this.item(info)), ...(more > 0 ? [h("li", { class: "soft" }, `and ${counted(more, "more class", "more classes")}`)] : [])));
   }
 
   private item(info: KindInfo): HTMLElement {
@@ -76,15 +73,16 @@ export class Legend {
     const dot = h("span", { class: "key" });
     dot.dataset["colour"] = colourName(info);
     const text = h("bdi", {}, name);
-    if (kind !== KINDS.none && kind !== KINDS.literal && kind !== KINDS.blank && labelOf(kind) === undefined) void label(kind).then(() => text.isConnected && (text.textContent = kindName(kind)));
-    const toggle = button("", () => this.acts.toggle(kind), { class: "legend-item", title: `${hidden ? "Shows" : "Hides"} ${kind.trim() === "" || kind.startsWith(" ") ? name.toLowerCase() : prefixes.shown(kind)}`, attrs: { "aria-pressed": String(!hidden) } });
-    toggle.dataset["kind"] = kind;
+    if (isClass(kind) && labelOf(kind) === undefined) void label(kind).then(() => text.isConnected && (text.textContent = kindName(kind)));
+    const toggle = button("", () => this.acts.toggle(kind), { class: "legend-item", title: `${hidden ? "Shows" : "Hides"} ${isClass(kind) ? prefixes.shown(kind) : name.toLowerCase()}`, attrs: { "aria-pressed": String(!hidden) } });
     toggle.append(dot, text, h("span", { class: "soft n" }, count(nodes)));
     const settings = h("details", { attrs: { open: this.open === kind } }, h("summary", { title: "Caption and colour", attrs: { "aria-label": `Caption and colour of ${name}` } }, "⋯"));
+    const fill = () => settings.childElementCount === 1 && settings.append(this.settings(info));
+    if (settings.open) fill();
     settings.addEventListener("toggle", () => {
       if (settings.open) {
         this.open = kind;
-        if (settings.childElementCount === 1) settings.append(this.settings(info));
+        fill();
       } else if (this.open === kind) this.open = undefined;
     });
     return h("li", { class: hidden ? "off" : "" }, toggle, kind === KINDS.literal ? null : settings);
@@ -96,7 +94,6 @@ export class Legend {
     if (!options.some(([by]) => by === caption)) options.push([caption, nameOf(caption)]);
     const select = h("select", { attrs: { "aria-label": `Caption of ${kindName(kind)}` } }, ...options.map(([by, text]) => h("option", { attrs: { value: by, selected: by === caption } }, text)));
     select.addEventListener("change", () => this.acts.caption(kind, select.value));
-    // Its own predicates come when they are there.
     if (some.length > 0) {
       void captionPredicates(some).then((found) => {
         for (const iri of found) if (!options.some(([by]) => by === iri)) select.append(h("option", { attrs: { value: iri } }, nameOf(iri)));
@@ -107,6 +104,6 @@ export class Legend {
       one.dataset["colour"] = String(i);
       return one;
     });
-    return h("div", { class: "legend-settings" }, h("label", {}, "Caption ", select), h("div", { class: "swatches" }, ...(kind === KINDS.none || kind === KINDS.blank ? [] : colours)));
+    return h("div", { class: "legend-settings" }, h("label", {}, "Caption ", select), h("div", { class: "swatches" }, ...(isClass(kind) ? colours : [])));
   }
 }

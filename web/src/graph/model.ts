@@ -17,7 +17,6 @@ export interface GraphNode {
   degree: number;
   hidden: boolean;
   pinned: boolean;
-  expanded: boolean;
   /** Class that colours it: an IRI, or a name of `KINDS`. */
   kind: string;
   /** Number that the node's size stands for; 0 without one. */
@@ -27,14 +26,16 @@ export interface GraphNode {
 export interface GraphEdge {
   source: GraphNode;
   target: GraphNode;
-  /** Names of the edge with how often each was added: IRIs, or texts that are shown as they are. */
-  names: Map<string, number>;
+  /** IRIs, or texts that are shown as they are. */
+  names: Set<string>;
   /** Number that its width stands for; 0 without one. */
   weight: number;
 }
 
 /** Kinds of nodes that are no class. */
 export const KINDS = { none: "", literal: " literal", blank: " blank" } as const;
+
+export const isClass = (kind: string) => /^\S/.test(kind);
 
 /** Nodes that a drawing has at most. */
 export const MOST_NODES = 20_000;
@@ -46,37 +47,50 @@ interface Step {
   undo: () => void;
 }
 
+/** A term as the key of its node: whole texts are told apart even where the terms have only their beginnings. */
+function keyOf(term: Term): string {
+  return written(term) + ("hash" in term ? term.hash : "");
+}
+
+/** What precedes the key of a triple's object: each literal is a node of its own next to its subject, so equal numbers connect nothing. */
+function prefixOf([s, p, o]: Triple): string {
+  return o.type === "literal" ? `${keyOf(s)} ${p.value} ` : "";
+}
+
 export class GraphModel {
   readonly nodes = new Map<string, GraphNode>();
   readonly edges = new Map<string, GraphEdge>();
   /** Classes that are not drawn. */
   readonly hiddenKinds = new Set<string>();
-  /** Triples that found no room. */
+  /** How often a triple was not added since there were too many nodes. */
   left = 0;
-  /** Triples of rdf:type that are seen as colours only. */
-  asColours = 0;
-  private types: Triple[] = [];
+  /** Triples of rdf:type that are drawn as colours and not as edges. */
+  readonly types = new Map<string, Triple>();
   private steps: Step[] = [];
-  private batch: { nodes: string[]; edges: string[] } | undefined;
+  /** What undoes each change of the step that is being made. */
+  private batch: (() => void)[] | undefined;
 
   constructor(private most = MOST_NODES) {}
 
-  /** Adds triples; with `colours`, what a resource is becomes its colour and no edge. */
+  /** Adds triples; with `colours`, the class of a resource becomes its colour and no edge. */
   add(triples: Iterable<Triple>, colours = false): void {
     for (const [s, p, o] of triples) {
       if (colours && p.value === RDF_TYPE && s.type !== "literal" && o.type === "iri") {
         const node = this.node(s);
         if (!node) this.left++;
         else {
-          if (node.kind === KINDS.none) node.kind = o.value;
-          this.asColours++;
-          this.types.push([s, p, o]);
+          if (node.kind === KINDS.none) {
+            node.kind = o.value;
+            this.batch?.push(() => (node.kind = KINDS.none));
+          }
+          const key = `${node.key} ${o.value}`;
+          if (!this.types.has(key)) this.batch?.push(() => this.types.delete(key));
+          this.types.set(key, [s, p, o]);
         }
         continue;
       }
       const source = this.node(s);
-      // Each literal is a node of its own next to its subject, so equal numbers do not tie a graph together.
-      const target = source && this.node(o, o.type === "literal" ? `${source.key} ${p.value} ` : "");
+      const target = source && this.node(o, prefixOf([s, p, o]));
       if (!source || !target) {
         this.left++;
         continue;
@@ -85,39 +99,37 @@ export class GraphModel {
     }
   }
 
-  /** Where nothing but classes was said, they are drawn after all. */
+  /** Draws classes as nodes if there are no other edges. */
   drawTypes(): void {
     if (this.edges.size > 0) return;
-    this.asColours = 0;
-    this.add(this.types.splice(0));
+    this.add(this.types.values());
+    this.types.clear();
   }
 
   /** Adds triples as one step that can be undone. */
   addAsStep(what: string, triples: Triple[], colours: boolean): void {
-    const batch = { nodes: [] as string[], edges: [] as string[] };
-    const { left, asColours } = this;
-    this.batch = batch;
+    const batch: (() => void)[] = (this.batch = []);
     this.add(triples, colours);
     this.batch = undefined;
-    if (batch.nodes.length + batch.edges.length > 0) {
-      this.step(what, () => {
-        for (const key of batch.edges) this.removeEdge(key);
-        for (const key of batch.nodes) this.nodes.delete(key);
-        [this.left, this.asColours] = [left, asColours];
-      });
-    }
+    if (batch.length > 0) this.step(what, () => batch.reverse().forEach((undo) => undo()));
+  }
+
+  /** Whether an edge stands for a triple. */
+  has(triple: Triple): boolean {
+    const [s, p, o] = triple;
+    return this.edges.get(`${keyOf(s)}\n${prefixOf(triple)}${keyOf(o)}`)?.names.has(p.value) === true;
   }
 
   /** A node of a term, new if there is none and there is room. */
   node(term: Term, before = ""): GraphNode | undefined {
-    const key = before + written(term);
+    const key = before + keyOf(term);
     const found = this.nodes.get(key);
     if (found) return found;
     if (this.nodes.size >= this.most) return undefined;
     const kind = term.type === "literal" || term.type === "triple" ? KINDS.literal : term.type === "blank" ? KINDS.blank : KINDS.none;
-    const made: GraphNode = { key, term, x: NaN, y: NaN, toX: NaN, toY: NaN, degree: 0, hidden: false, pinned: false, expanded: false, kind, weight: 0 };
+    const made: GraphNode = { key, term, x: NaN, y: NaN, toX: NaN, toY: NaN, degree: 0, hidden: false, pinned: false, kind, weight: 0 };
     this.nodes.set(key, made);
-    this.batch?.nodes.push(key);
+    this.batch?.push(() => this.nodes.delete(key));
     return made;
   }
 
@@ -125,26 +137,24 @@ export class GraphModel {
     const key = `${source.key}\n${target.key}`;
     let edge = this.edges.get(key);
     if (!edge) {
-      edge = { source, target, names: new Map(), weight: 0 };
+      edge = { source, target, names: new Set(), weight: 0 };
       this.edges.set(key, edge);
-      this.batch?.edges.push(key);
-      if (source !== target) {
-        source.degree++;
-        target.degree++;
-      }
+      const count = (by: number) => {
+        if (source === target) return;
+        source.degree += by;
+        target.degree += by;
+      };
+      count(1);
+      this.batch?.push(() => {
+        this.edges.delete(key);
+        count(-1);
+      });
     }
-    edge.names.set(name, (edge.names.get(name) ?? 0) + 1);
+    const { names } = edge;
+    if (!names.has(name)) this.batch?.push(() => names.delete(name));
+    names.add(name);
     edge.weight += weight;
     return edge;
-  }
-
-  private removeEdge(key: string): void {
-    const edge = this.edges.get(key);
-    if (!edge) return;
-    this.edges.delete(key);
-    if (edge.source === edge.target) return;
-    edge.source.degree--;
-    edge.target.degree--;
   }
 
   seen(node: GraphNode): boolean {
@@ -158,7 +168,6 @@ export class GraphModel {
     return { nodes, edges };
   }
 
-  /** Hides nodes. */
   hide(some: GraphNode[]): void {
     const changed = some.filter(({ hidden }) => !hidden);
     for (const node of changed) node.hidden = true;
@@ -198,7 +207,7 @@ export class GraphModel {
     if (this.steps.length > MOST_STEPS) this.steps.shift();
   }
 
-  /** What would be undone next. */
+  /** The name of the step that `undo` would undo. */
   get undoable(): string | undefined {
     return this.steps.at(-1)?.what;
   }

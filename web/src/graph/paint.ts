@@ -4,7 +4,7 @@ import { arranged, type Box, type Caption, widthOf } from "../answer/captions.ts
 import type { GraphEdge, GraphNode } from "./model.ts";
 
 /** The part of a canvas's context that is drawn with. */
-export type Pen = Pick<CanvasRenderingContext2D, "beginPath" | "moveTo" | "lineTo" | "quadraticCurveTo" | "arc" | "rect" | "closePath" | "stroke" | "fill" | "fillRect"> & {
+type Pen = Pick<CanvasRenderingContext2D, "beginPath" | "moveTo" | "lineTo" | "quadraticCurveTo" | "arc" | "rect" | "stroke" | "fill" | "fillRect"> & {
   fillStyle: unknown;
   strokeStyle: unknown;
   lineWidth: number;
@@ -22,13 +22,13 @@ export interface Palette {
   literal: string;
 }
 
-export interface NodeCaption {
+interface NodeCaption {
   text: string;
   dx: number;
   dy: number;
 }
 
-export interface EdgeCaption {
+interface EdgeCaption {
   text: string;
   part: number;
   below: number;
@@ -53,12 +53,12 @@ export interface Scene {
   colour: (node: GraphNode) => string;
 }
 
-export const NODE_TEXT = 12;
-export const EDGE_TEXT = 10;
+const NODE_TEXT = 12;
+const EDGE_TEXT = 10;
 /** Radius of a node that stands for no number, in the drawing's units. */
-export const RADIUS = 8;
+const RADIUS = 8;
 const HEAVIEST = 30;
-/** Captions that are placed at most. */
+/** Nodes that get captions at most. */
 const MOST_CAPTIONS = 400;
 /** Edges up to which names are placed, and arrows drawn. */
 const MOST_NAMED = 400;
@@ -83,7 +83,7 @@ export function toScreen(node: { x: number; y: number }, { scale, x, y }: Scene[
   return [node.x * scale + x, node.y * scale + y];
 }
 
-/** Draws all of it; `over`: what stands out, over a drawing of the rest. */
+/** Draws the scene; with `over`, only captions and what stands out, on top of what `PixelLayer` has drawn. */
 export function paint(pen: Pen, scene: Scene, over = false): void {
   pen.globalAlpha = 1;
   if (!over) {
@@ -100,7 +100,7 @@ function outside([x, y]: [number, number], { width, height }: Scene, rim: number
   return x < -rim || y < -rim || x > width + rim || y > height + rim;
 }
 
-/** The middle of a bent edge's control point. */
+/** The control point of a bent edge. */
 function bend(a: [number, number], b: [number, number]): [number, number] {
   return [(a[0] + b[0]) / 2 - (b[1] - a[1]) * 0.16, (a[1] + b[1]) / 2 + (b[0] - a[0]) * 0.16];
 }
@@ -321,7 +321,6 @@ export class SvgPen implements Pen {
   moveTo(x: number, y: number): void { this.path += `M${n(x)} ${n(y)}`; }
   lineTo(x: number, y: number): void { this.path += `L${n(x)} ${n(y)}`; }
   quadraticCurveTo(cx: number, cy: number, x: number, y: number): void { this.path += `Q${n(cx)} ${n(cy)} ${n(x)} ${n(y)}`; }
-  closePath(): void { this.path += "Z"; }
   /** Whole circles only: nothing else is drawn. */
   arc(x: number, y: number, r: number): void { this.path += `M${n(x + r)} ${n(y)}A${n(r)} ${n(r)} 0 1 1 ${n(x - r)} ${n(y)}A${n(r)} ${n(r)} 0 1 1 ${n(x + r)} ${n(y)}`; }
   rect(x: number, y: number, w: number, h: number): void { this.path += `M${n(x)} ${n(y)}h${n(w)}v${n(h)}h${n(-w)}Z`; }

@@ -2,7 +2,7 @@
 
 import type { GraphNode } from "./model.ts";
 
-export interface Handlers {
+interface Handlers {
   nodeAt(x: number, y: number): GraphNode | undefined;
   pan(dx: number, dy: number): void;
   zoom(factor: number, x: number, y: number): void;

@@ -1,4 +1,4 @@
-// The layout's worker as the drawing sees it: what is sent, and where the nodes are wanted.
+// Sends graphs to the layout's worker, and the places that it computes to the nodes.
 
 import { nextWorker } from "../answer/answer.ts";
 import type { LayoutAsk, LayoutTold } from "./layout.ts";
@@ -6,14 +6,14 @@ import type { GraphEdge, GraphNode } from "./model.ts";
 import { radiusOf } from "./paint.ts";
 
 export class LayoutRunner {
-  /** True if no node is on its way. */
+  /** Whether the layout has ended. */
   settled = true;
   private worker: Worker | undefined;
   private round = 0;
   /** The nodes of the layout, in its order. */
   private order: GraphNode[] = [];
 
-  /** `still`: nodes are seen where they end, without their way there. `changed` is called when nodes are wanted elsewhere. */
+  /** With `still`, nodes are drawn at their final places only. `changed` is called when their places change. */
   constructor(private still: boolean, private changed: () => void) {}
 
   begin(nodes: GraphNode[], edges: GraphEdge[], heaviest: number, budget: number, energy: number): void {

@@ -33,6 +33,10 @@ export class ProblemError extends Error {
   }
 }
 
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 const KEY = "jindou-token";
 
 /** The token of this tab; the browser forgets it with the tab. */

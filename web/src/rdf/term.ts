@@ -6,8 +6,8 @@ export const RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 export type Term =
   | { type: "iri"; value: string }
   | { type: "blank"; value: string }
-  | { type: "literal"; value: string; language?: string; datatype?: string; cut?: number }
-  | { type: "triple"; value: string; cut?: number };
+  | { type: "literal"; value: string; language?: string; datatype?: string; cut?: number; hash?: number }
+  | { type: "triple"; value: string; cut?: number; hash?: number };
 
 /** Characters of one value that are shown before someone asks for more. */
 export const SHOWN = 300;
@@ -27,13 +27,13 @@ function unescaped(text: string): string {
 
 /**
  * The term that a cell says; `null` for an empty cell, which is an unbound variable. `most`: characters of a literal that are kept;
- * `cut` says how many there were.
+ * `cut` says how many there were, and `hash` tells whole texts apart.
  */
 export function parseTerm(cell: string, most = Infinity): Term | null {
   const first = cell[0];
   if (first === undefined) return null;
   if (first === "<") {
-    if (cell.startsWith("<<")) return shortened({ type: "triple", value: cell }, most);
+    if (cell.startsWith("<<")) return shortened({ type: "triple", value: cell }, most, cell);
     return { type: "iri", value: unescaped(cell.slice(1, -1)) };
   }
   if (first === "_") return { type: "blank", value: cell.slice(2) };
@@ -53,13 +53,16 @@ export function parseTerm(cell: string, most = Infinity): Term | null {
   if (behind.startsWith("@")) term.language = behind.slice(1);
   else if (behind.startsWith("^^<")) term.datatype = unescaped(behind.slice(3, -1));
   if (inner.length > value.length && inner.length > most * 10) term.cut = inner.length;
-  return shortened(term, most);
+  return shortened(term, most, cell);
 }
 
-function shortened(term: Term, most: number): Term {
+function shortened(term: Term, most: number, cell: string): Term {
   if ((term.type === "literal" || term.type === "triple") && term.value.length > most) {
     term.cut ??= term.value.length;
     term.value = term.value.slice(0, most);
+    let hash = 0;
+    for (const c of cell) hash = (hash * 1_114_129 + (c.codePointAt(0) ?? 0)) % 4_294_967_291;
+    term.hash = hash;
   }
   return term;
 }

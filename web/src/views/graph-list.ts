@@ -4,7 +4,7 @@ import { button, failure, h } from "../dom.ts";
 import { counted } from "../format.ts";
 import { tell } from "../events.ts";
 import { GRAPH_STORE_FORMATS } from "../net/formats.ts";
-import { json, ProblemError } from "../net/http.ts";
+import { json, messageOf } from "../net/http.ts";
 import { problemIn, type Report } from "../net/upload.ts";
 import type { Counted, Description } from "../rdf/description.ts";
 import { iriText, visible } from "../rdf/term.ts";
@@ -43,7 +43,7 @@ export class GraphList {
         acts: (one) => (one.blank ? [] : this.acts(one, about.writable)),
       }));
     } catch (error) {
-      if (round === this.round) this.listed.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));
+      if (round === this.round) this.listed.replaceChildren(failure(messageOf(error)));
     }
     if (this.removed) this.board.focus();
     this.removed = false;

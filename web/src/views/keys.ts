@@ -11,6 +11,8 @@ const KEYS: [string, [string, string][]][] = [
     ["F8", "goes to the next mistake"], ["Tab", "indents"], ["Esc, Tab", "leaves the editor"],
   ]],
   ["In a table", [["Arrows, Page Up, Page Down", "move; with Ctrl to the first and last row"], ["Enter", "opens the value"], ["s", "sorts by the column"], ["i", "shows statistics of the column"]]],
+  ["In a graph", [["Arrows", "select the next node"], ["Enter", "opens it"], ["Space", "adds its neighbours"], ["p, h", "pins or hides it"], ["Ctrl-Z", "undoes"], ["+, -, Home", "zoom, show all"]]],
+  ["In a map", [["Arrows", "move"], ["n, p", "select the next and previous point"], ["Enter", "shows its row"], ["+, -, Home", "zoom, show all"]]],
   ["Everywhere", [["/", "searches for a resource"], ["?", "shows these keys"]]],
 ];
 

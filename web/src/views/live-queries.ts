@@ -3,7 +3,7 @@
 import { button, failure, h } from "../dom.ts";
 import { bytes, count, milliseconds } from "../format.ts";
 import { inGraphs } from "../graphs.ts";
-import { dressed, json, ProblemError, query, send, token } from "../net/http.ts";
+import { dressed, json, messageOf, query, send, token } from "../net/http.ts";
 import { formOf } from "../query-form.ts";
 import { dialog, queryHash } from "../show.ts";
 import { PlanView, type Steps } from "./plan.ts";
@@ -110,7 +110,7 @@ export class LiveQueries {
       await send(`admin/queries/${id}`, { method: "DELETE" });
       this.say(`Query ${id} is being cancelled.`);
     } catch (error) {
-      this.say(error instanceof ProblemError ? error.problem.detail : String(error));
+      this.say(messageOf(error));
     }
     this.again();
   }

@@ -5,7 +5,7 @@ import { count, counted } from "../format.ts";
 import { neighbours } from "../graph/expand.ts";
 import { Graph } from "../graph/graph.ts";
 import { languages, label as labelFor, LONGEST, namingRank } from "../labels.ts";
-import { ProblemError } from "../net/http.ts";
+import { messageOf } from "../net/http.ts";
 import { type Row, select } from "../net/select.ts";
 import { iriText, isWeb, RDF_TYPE, type Term, visible } from "../rdf/term.ts";
 import { copyText, iriLink, learnNames, prefixes, queryHash, showValue, termNode } from "../show.ts";
@@ -182,7 +182,7 @@ export class ResourceView implements View {
     } catch (error) {
       if (signal.aborted) return;
       place.removeAttribute("aria-busy");
-      place.replaceChildren(failure(said(error)));
+      place.replaceChildren(failure(messageOf(error)));
     }
   }
 
@@ -207,7 +207,7 @@ export class ResourceView implements View {
       place.replaceChildren(h("ul", {}, ...items), this.pager(group, name, place, from, size, signal));
       if (group.way === "out") this.learn(group, found);
     } catch (error) {
-      if (!signal.aborted) place.replaceChildren(failure(said(error)));
+      if (!signal.aborted) place.replaceChildren(failure(messageOf(error)));
     }
     place.removeAttribute("aria-busy");
   }
@@ -249,16 +249,12 @@ export class ResourceView implements View {
     place.replaceChildren(graph.element);
     try {
       const found = await neighbours(iri, signal);
-      if (found.length === 0) place.replaceChildren(h("p", { class: "soft" }, "There are no neighbours to draw."));
-      else graph.add(found, iri);
+      if (found.triples.length === 0) place.replaceChildren(h("p", { class: "soft" }, "There are no neighbours to draw."));
+      else graph.draw(iri, found);
     } catch (error) {
-      if (!signal.aborted) place.replaceChildren(failure(said(error)));
+      if (!signal.aborted) place.replaceChildren(failure(messageOf(error)));
     }
   }
-}
-
-function said(error: unknown): string {
-  return error instanceof ProblemError ? error.problem.detail : String(error);
 }
 
 /** A value, and a way to see all of it if it is long. */

@@ -2,7 +2,7 @@
 
 import { button, h } from "../dom.ts";
 import { bytes, count, counted, duration, milliseconds } from "../format.ts";
-import { dressed, json, ProblemError, send, token } from "../net/http.ts";
+import { dressed, json, messageOf, ProblemError, send, token } from "../net/http.ts";
 import { metrics, samples, samplesBy } from "../net/metrics.ts";
 import { visible } from "../rdf/term.ts";
 import { data } from "../state.ts";
@@ -103,7 +103,7 @@ export class ServerView implements View {
       // A hidden page requests nothing.
       if (!document.hidden) await this.ask();
     } catch (error) {
-      this.live.fail(error instanceof ProblemError ? error.problem.detail : String(error));
+      this.live.fail(messageOf(error));
       // Who would not give a token is not asked every second.
       if (error instanceof ProblemError && error.problem.status !== 0) return;
     }
@@ -241,7 +241,7 @@ export class ServerView implements View {
       await send("admin/merge", { method: "POST" });
       this.said.textContent = "Merged.";
     } catch (error) {
-      this.said.textContent = error instanceof ProblemError ? error.problem.detail : String(error);
+      this.said.textContent = messageOf(error);
     }
     void this.look();
   }
