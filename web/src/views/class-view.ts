@@ -5,7 +5,7 @@ import { count, counted } from "../format.ts";
 import { classExample } from "../examples.ts";
 import { Graph } from "../graph/graph.ts";
 import { graphsParameter } from "../graphs.ts";
-import { ProblemError } from "../net/http.ts";
+import { messageOf, ProblemError } from "../net/http.ts";
 import { select } from "../net/select.ts";
 import type { Counted } from "../rdf/description.ts";
 import { iriText, RDF_TYPE } from "../rdf/term.ts";
@@ -79,7 +79,7 @@ export class ClassView {
       tree.mark(this.chosen);
       this.draw(all, late, status, diagram, below);
     } catch (error) {
-      if (round === this.round) status.replaceWith(failure(said(error)));
+      if (round === this.round) status.replaceWith(failure(messageOf(error)));
     }
   }
 
@@ -170,7 +170,7 @@ export class ClassView {
       if (this.chosen !== iri) return;
       this.details.replaceChildren(head, ...this.properties(iri, found.flatMap(([p, n, m]) => (p ? [{ iri: p.value, instances: Number(n?.value ?? 0), triples: Number(m?.value ?? 0) }] : [])), whole));
     } catch (error) {
-      if (this.chosen === iri) this.details.replaceChildren(head, failure(said(error)));
+      if (this.chosen === iri) this.details.replaceChildren(head, failure(messageOf(error)));
     }
   }
 
@@ -196,8 +196,4 @@ export function looked(classes: number, late: number, found: boolean): string {
   if (found) words.push("Nodes are as large as their classes, edges as wide as their use; a chosen class names its edges.");
   else if (late < most) words.push(late > 0 ? "None of the others is connected." : "No class is connected to another.");
   return words.join(" ");
-}
-
-function said(error: unknown): string {
-  return error instanceof ProblemError ? error.problem.detail : String(error);
 }
