@@ -43,7 +43,7 @@ pub use overview::{overview_quads, overview_query};
 pub use path::{PathQuery, path_data, path_query};
 pub use ports::free_port;
 pub use query::{Query, query};
-pub use random::{Rng, quads};
+pub use random::{Rng, named, quads, triple};
 pub use served::Served;
 pub use specified::{as_specified, evaluator, in_pattern as pattern_as_specified};
 pub use stopwatch::{Stopwatch, process_time, thread_time, time_of_process};

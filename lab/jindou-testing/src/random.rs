@@ -32,16 +32,27 @@ impl Rng {
     }
 }
 
+/// The IRI `http://e/` followed by a name.
+pub fn named(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{name}"))
+}
+
+/// A quad of the default graph, whose subject and predicate are [`named`].
+pub fn triple(subject: &str, predicate: &str, object: impl Into<Term>) -> Quad {
+    let (subject, predicate) = (named(subject), named(predicate));
+    Quad::new(subject, predicate, object, GraphName::DefaultGraph)
+}
+
 pub(crate) fn vertex(n: usize) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/v{n}"))
+    named(&format!("v{n}"))
 }
 
 pub(crate) fn predicate(n: usize) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/p{n}"))
+    named(&format!("p{n}"))
 }
 
 pub(crate) fn graph(n: usize) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/g{n}"))
+    named(&format!("g{n}"))
 }
 
 pub(crate) const VERTICES: usize = 5;
@@ -104,7 +115,7 @@ pub fn quads(rng: &mut Rng) -> Vec<Quad> {
         let (p, object): (NamedNode, Term) = match rng.below(10) {
             0 | 1 => (
                 rdf::TYPE.into_owned(),
-                NamedNode::new_unchecked(format!("http://e/c{}", rng.below(3))).into(),
+                named(&format!("c{}", rng.below(3))).into(),
             ),
             2..=4 => (predicate(rng.below(PREDICATES)), literal(rng).into()),
             _ => (predicate(rng.below(PREDICATES)), resource(rng).into()),

@@ -1,15 +1,17 @@
 //! Plans that another executor is asked to run first, and that fail there.
 
+use crate::support::plan_of;
 use jindou_engine::{
     CollectSink, ExecOptions, Execution, ExecutionOutcome, Executor, ExecutorChoice, ParallelSink,
     QueryTerms, Sink, StepProfile, Task, columns_after, execute_streaming,
 };
 use jindou_graph::Graph;
 use jindou_model::{Error, Resource, Result};
-use jindou_plan::{Exploration, Operator, Plan, PlanOptions, Slot, parse, plan};
+use jindou_plan::{Exploration, Operator, Plan, Slot};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
-use oxrdf::{GraphName, NamedNode, Quad};
+use jindou_testing::{named, triple};
+use oxrdf::Quad;
 use std::sync::{Arc, Mutex};
 
 /// An executor that runs plans on the CPU, and fails after some rows.
@@ -60,13 +62,8 @@ impl Executor for Failing {
             error: self.error,
             sink,
         };
-        execute_streaming(
-            &steps,
-            task.snapshot,
-            task.options,
-            &QueryTerms::new(),
-            &mut first,
-        )?;
+        let (options, terms) = (task.options, QueryTerms::new());
+        execute_streaming(&steps, task.snapshot, options, &terms, &mut first)?;
         Ok(slots)
     }
 
@@ -142,15 +139,14 @@ impl ParallelSink for All {
 
 /// A store of 200 nodes in a ring, and a plan for the pairs of nodes two steps apart.
 pub fn ring() -> (tempfile::TempDir, Snapshot, Plan) {
-    let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{}", i % 200));
-    let p = NamedNode::new_unchecked("http://e/p");
+    let node = |i: u32| format!("n{}", i % 200);
     let quads: Vec<Quad> = (0..200)
-        .map(|i| Quad::new(node(i), p.clone(), node(i + 1), GraphName::DefaultGraph))
+        .map(|i| triple(&node(i), "p", named(&node(i + 1))))
         .collect();
     let (folder, base) = store_of(&quads);
     let snapshot = Snapshot::of_base(base);
     let text = "SELECT ?a ?c { ?a <http://e/p> ?b . ?b <http://e/p> ?c }";
-    let plan = plan(&parse(text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
+    let plan = plan_of(&snapshot, text);
     (folder, snapshot, plan)
 }
 

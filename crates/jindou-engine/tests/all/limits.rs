@@ -1,33 +1,31 @@
 //! Cancellation, deadlines, memory limits, early ends, threads, panics, and errors of sinks.
 
-use crate::support::with_threads;
+use crate::support::{in_batches, in_memory, parts, plan_of, with_threads, within};
 use jindou_engine::{
     ChecksumSink, CollectSink, CountSink, ExecOptions, QueryTerms, Sink, Summed, execute,
     execute_streaming,
 };
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
+use jindou_model::{Error, MemoryBudget, Result};
+use jindou_plan::{Plan, Weight};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
-use jindou_testing::Stopwatch;
-use oxrdf::{GraphName, NamedNode, Quad};
+use jindou_testing::{Stopwatch, named, triple};
+use oxrdf::Quad;
 use std::time::Duration;
 
 /// A ring of `n` vertices, each with edges to the next `degree` vertices.
 fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
-    let node = |i: usize| NamedNode::new_unchecked(format!("http://e/n{}", i % n));
-    let p = NamedNode::new_unchecked("http://e/p");
     let quads: Vec<Quad> = (0..n)
-        .flat_map(|i| (1..=degree).map(move |d| (i, i + d)))
-        .map(|(a, b)| Quad::new(node(a), p.clone(), node(b), GraphName::DefaultGraph))
+        .flat_map(|i| (1..=degree).map(move |d| [i, i + d]))
+        .map(|ends| ends.map(|i| format!("n{}", i % n)))
+        .map(|[a, b]| triple(&a, "p", named(&b)))
         .collect();
     let (folder, base) = store_of(&quads);
     (folder, Snapshot::of_base(base))
 }
 
 fn native(snapshot: &Snapshot, text: &str) -> Plan {
-    let query = parse(&format!("PREFIX : <http://e/> {text}")).unwrap();
-    plan(&query, snapshot, &PlanOptions::default()).unwrap()
+    plan_of(snapshot, &format!("PREFIX : <http://e/> {text}"))
 }
 
 const PATH: &str =
@@ -45,23 +43,17 @@ fn count(plan: &Plan, snapshot: &Snapshot, options: &ExecOptions) -> Result<u64>
 fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
     let (_folder, snapshot) = ring(3000, 2);
     let many = vec!["(isBlank(?a) && isBlank(?b))"; 20_000].join(" || ");
-    let plan = native(
-        &snapshot,
-        &format!("SELECT * {{ ?a :p ?b FILTER({many}) }}"),
-    );
+    let filtered = |by: String| native(&snapshot, &format!("SELECT * {{ ?a :p ?b FILTER({by}) }}"));
+    let plan = filtered(many);
     let begin = Stopwatch::start();
     let options = ExecOptions {
         threads: 1,
-        cancel: CancelToken::with_deadline(Duration::from_millis(50)),
-        ..ExecOptions::default()
+        ..within(Duration::from_millis(50))
     };
     let end = count(&plan, &snapshot, &options);
     assert!(matches!(end, Err(Error::Timeout(_))), "{end:?}");
-    assert!(
-        begin.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        begin.elapsed()
-    );
+    let time = begin.elapsed();
+    assert!(time < Duration::from_secs(2), "{time:?}");
     // Many members in one list, then a deep nesting in which each level holds its values while inner levels are
     // computed.
     let few = vec!["(isBlank(?a) && isBlank(?b))"; 200].join(" || ");
@@ -70,18 +62,16 @@ fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
         _ => format!("(isBlank(?b) || !({inside} || isBlank(?a)))"),
     });
     for (condition, rows) in [(few, 0), (deep, 6000)] {
-        let plan = native(
-            &snapshot,
-            &format!("SELECT * {{ ?a :p ?b FILTER({condition}) }}"),
-        );
-        let memory = MemoryBudget::new(4 << 20);
         let options = ExecOptions {
             threads: 1,
-            memory: memory.clone(),
-            ..ExecOptions::default()
+            ..in_memory(4 << 20)
         };
-        assert_eq!(count(&plan, &snapshot, &options).unwrap(), rows);
+        assert_eq!(
+            count(&filtered(condition), &snapshot, &options).unwrap(),
+            rows
+        );
         // Two bytes for each row of the batch and level of nesting, and the batches, which are larger.
+        let memory = &options.memory;
         assert!(memory.peak() < 1 << 20, "{}", memory.peak());
         assert_eq!(memory.used(), 0);
     }
@@ -93,8 +83,8 @@ fn ends(plan: &mut Plan, snapshot: &Snapshot, time: Duration, soon: Duration, te
         plan.weight = weight;
         let begin = Stopwatch::start();
         let options = ExecOptions {
-            cancel: CancelToken::with_deadline(time),
-            ..with_threads(threads)
+            threads,
+            ..within(time)
         };
         let e = count(plan, snapshot, &options).unwrap_err();
         assert!(matches!(e, Error::Timeout(_)), "{text}: {e}");
@@ -134,84 +124,46 @@ fn memory_is_bounded_and_given_back() {
         let mut plan = native(&snapshot, text);
         for (threads, weight) in [(1, Weight::Light), (2, Weight::Heavy)] {
             plan.weight = weight;
-            let options = ExecOptions {
-                memory: MemoryBudget::new(600 << 10),
-                ..with_threads(threads)
-            };
-            let e = count(&plan, &snapshot, &options).unwrap_err();
-            assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
-            assert_eq!(options.memory.used(), 0, "{text}");
-            let options = ExecOptions {
-                memory: MemoryBudget::new(64 << 20),
-                ..with_threads(threads)
-            };
-            assert!(count(&plan, &snapshot, &options).unwrap() > 0);
-            assert_eq!(options.memory.used(), 0, "{text}");
+            for (limit, is_enough) in [(600 << 10, false), (64 << 20, true)] {
+                let options = ExecOptions {
+                    threads,
+                    ..in_memory(limit)
+                };
+                match count(&plan, &snapshot, &options) {
+                    Ok(rows) => assert!(is_enough && rows > 0, "{text}"),
+                    Err(Error::Limit(_)) => assert!(!is_enough, "{text}"),
+                    Err(e) => panic!("{text}: {e}"),
+                }
+                assert_eq!(options.memory.used(), 0, "{text}");
+            }
         }
     }
 }
 
 /// Queries with operators that hold or produce many rows: an operator that the plan must contain, the holders of which
 /// an error about memory must name one, and the query. All queries take long on [`ring`]`(400, 40)`.
-const OPERATORS: [(&str, &str, &str); 11] = [
-    (
-        "Join",
-        "hash join",
-        "SELECT ?a ?b ?c ?x { ?a :p ?b . ?b :p ?c { SELECT ?c ?x { ?c :p ?y . ?y :p ?x } LIMIT 300000 } }",
-    ),
-    (
-        "Join",
-        "hash join",
-        "SELECT ?a ?d ?x { ?a :p ?b . ?b :p ?c . ?c :p ?d \
-         OPTIONAL { { SELECT ?d ?x { ?d :p ?y . ?y :p ?x } LIMIT 300000 } } }",
-    ),
-    (
-        "Apply",
-        "",
-        "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d \
-         FILTER EXISTS { SELECT ?d { ?d :p ?e . ?e :p ?f } ORDER BY ?e LIMIT 3 } }",
-    ),
-    (
-        "by: Order(",
-        "hash join|terms that the query creates",
-        "SELECT ?x ?e { { SELECT ?x { ?a :p ?b . ?b :p ?x } LIMIT 300000 } \
-         { SELECT ?e { ?c :p ?d . ?d :p ?e } LIMIT 300000 } FILTER(STR(?x) < STR(?e)) }",
-    ),
-    (
-        "by: Value",
-        "hash join|terms that the query creates",
-        "SELECT ?a ?c { ?a :p ?b . ?b :p ?x . ?c :p ?d . ?d :p ?e FILTER(STRLEN(STR(?x)) = STRLEN(STR(?e))) }",
-    ),
-    (
-        "by: Term",
-        "hash join|terms that the query creates",
-        "SELECT ?a { ?a :p ?b . ?b :p ?x FILTER NOT EXISTS { ?c :p ?d . ?d :p ?e FILTER(LCASE(STR(?x)) = STR(?e)) } }",
-    ),
-    (
-        "Path",
-        "property path",
-        "SELECT ?a ?c { ?a ((:p/:p)|^:p)+ ?c }",
-    ),
-    (
-        "Group",
-        "GROUP BY",
-        "SELECT ?a ?b ?c (SAMPLE(?d) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :p ?d } GROUP BY ?a ?b ?c",
-    ),
-    (
-        "OrderBy",
-        "ORDER BY",
-        "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY ?d ?a",
-    ),
-    (
-        "OrderBy",
-        "ORDER BY",
-        "SELECT ?a ?b ?c ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY ?d DESC(?a) ?b LIMIT 200000",
-    ),
-    (
-        "OrderBy",
-        "ORDER BY",
-        "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY RAND() CONCAT(STR(?d), STR(?a))",
-    ),
+const OPERATORS: [&str; 11] = [
+    "Join | hash join | SELECT ?a ?b ?c ?x { ?a :p ?b . ?b :p ?c \
+     { SELECT ?c ?x { ?c :p ?y . ?y :p ?x } LIMIT 300000 } }",
+    "Join | hash join | SELECT ?a ?d ?x { ?a :p ?b . ?b :p ?c . ?c :p ?d \
+     OPTIONAL { { SELECT ?d ?x { ?d :p ?y . ?y :p ?x } LIMIT 300000 } } }",
+    "Apply |  | SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d \
+     FILTER EXISTS { SELECT ?d { ?d :p ?e . ?e :p ?f } ORDER BY ?e LIMIT 3 } }",
+    "by: Order( | hash join, terms that the query creates | \
+     SELECT ?x ?e { { SELECT ?x { ?a :p ?b . ?b :p ?x } LIMIT 300000 } \
+     { SELECT ?e { ?c :p ?d . ?d :p ?e } LIMIT 300000 } FILTER(STR(?x) < STR(?e)) }",
+    "by: Value | hash join, terms that the query creates | \
+     SELECT ?a ?c { ?a :p ?b . ?b :p ?x . ?c :p ?d . ?d :p ?e FILTER(STRLEN(STR(?x)) = STRLEN(STR(?e))) }",
+    "by: Term | hash join, terms that the query creates | \
+     SELECT ?a { ?a :p ?b . ?b :p ?x FILTER NOT EXISTS { ?c :p ?d . ?d :p ?e FILTER(LCASE(STR(?x)) = STR(?e)) } }",
+    "Path | property path | SELECT ?a ?c { ?a ((:p/:p)|^:p)+ ?c }",
+    "Group | GROUP BY | \
+     SELECT ?a ?b ?c (SAMPLE(?d) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :p ?d } GROUP BY ?a ?b ?c",
+    "OrderBy | ORDER BY | SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY ?d ?a",
+    "OrderBy | ORDER BY | \
+     SELECT ?a ?b ?c ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY ?d DESC(?a) ?b LIMIT 200000",
+    "OrderBy | ORDER BY | \
+     SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d } ORDER BY RAND() CONCAT(STR(?d), STR(?a))",
 ];
 
 fn operator_plan(snapshot: &Snapshot, operator: &str, text: &str) -> Plan {
@@ -224,7 +176,8 @@ fn operator_plan(snapshot: &Snapshot, operator: &str, text: &str) -> Plan {
 #[test]
 fn operators_end_at_their_deadline_and_when_cancelled() {
     let (_folder, snapshot) = ring(400, 40);
-    for (operator, _, text) in OPERATORS {
+    for line in OPERATORS {
+        let [operator, _, text] = parts(line);
         let mut plan = operator_plan(&snapshot, operator, text);
         let (time, soon) = (Duration::from_millis(5), Duration::from_secs(20));
         ends(&mut plan, &snapshot, time, soon, text);
@@ -234,7 +187,8 @@ fn operators_end_at_their_deadline_and_when_cancelled() {
 #[test]
 fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
     let (_folder, snapshot) = ring(400, 40);
-    for (operator, holder, text) in OPERATORS {
+    for line in OPERATORS {
+        let [operator, holder, text] = parts(line);
         let mut plan = operator_plan(&snapshot, operator, text);
         for (threads, weight) in [(1, Weight::Light), (2, Weight::Heavy)] {
             plan.weight = weight;
@@ -245,15 +199,13 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
                 500 << 10
             };
             let options = ExecOptions {
-                threads,
                 memory: MemoryBudget::new(limit),
-                batch_rows: 1024,
-                ..ExecOptions::default()
+                ..in_batches(threads, 1024)
             };
             match count(&plan, &snapshot, &options) {
                 Err(Error::Limit(m)) => {
                     // The error may name the terms that the query creates, or the rows that are held with them.
-                    let is_named = holder.split('|').any(|h| m.to_string().contains(h));
+                    let is_named = holder.split(", ").any(|h| m.to_string().contains(h));
                     assert!(is_named, "{text}: {m}");
                 }
                 other => panic!("{text}: {other:?}"),
@@ -284,12 +236,8 @@ fn rows_sorted_by_several_workers_are_in_order() {
         let mut plan = native(&snapshot, text);
         plan.weight = Weight::Heavy;
         let rows = |threads| {
-            let options = ExecOptions {
-                threads,
-                batch_rows: 64,
-                ..ExecOptions::default()
-            };
             let (mut sink, terms) = (CollectSink::default(), QueryTerms::new());
+            let options = in_batches(threads, 64);
             execute_streaming(&plan, &snapshot, &options, &terms, &mut sink).unwrap();
             (sink.width, texts(&snapshot, &terms, &sink))
         };
@@ -372,20 +320,13 @@ fn every_number_of_threads_gives_the_same_checksum() {
         let mut first = None;
         for threads in [1, 2, 5] {
             for batch_rows in [16, 100, 4096] {
-                let options = ExecOptions {
-                    threads,
-                    batch_rows,
-                    ..ExecOptions::default()
-                };
+                let options = in_batches(threads, batch_rows);
                 let sink = Summed::<ChecksumSink>::default();
                 execute(&plan, &snapshot, &options, &QueryTerms::new(), &sink).unwrap();
                 let sum = sink.into_inner();
                 assert!(sum.rows > 0, "{text}");
-                assert_eq!(
-                    *first.get_or_insert_with(|| sum.clone()),
-                    sum,
-                    "{text} {threads}"
-                );
+                let first = first.get_or_insert_with(|| sum.clone());
+                assert_eq!(*first, sum, "{text} {threads}");
             }
         }
     }
@@ -433,20 +374,13 @@ fn errors_and_panics_of_a_sink_end_the_query() {
     let mut plan = native(&snapshot, "SELECT ?a ?c WHERE { ?a :p ?b . ?b :p ?c }");
     for (threads, weight) in [(1, Weight::Light), (1, Weight::Heavy)] {
         plan.weight = weight;
-        let options = ExecOptions {
-            threads,
-            batch_rows: 64,
-            ..ExecOptions::default()
-        };
-        let terms = QueryTerms::new();
+        let (options, terms) = (in_batches(threads, 64), QueryTerms::new());
         let e = execute_streaming(&plan, &snapshot, &options, &terms, &mut Failing(0));
         assert!(matches!(e, Err(Error::SinkClosed)));
         let e = execute_streaming(&plan, &snapshot, &options, &terms, &mut Panicking);
         assert!(matches!(e, Err(Error::Internal(_))));
     }
     plan.validity.epoch ^= 1;
-    assert!(matches!(
-        count(&plan, &snapshot, &ExecOptions::default()),
-        Err(Error::Internal(_))
-    ));
+    let e = count(&plan, &snapshot, &ExecOptions::default());
+    assert!(matches!(e, Err(Error::Internal(_))));
 }

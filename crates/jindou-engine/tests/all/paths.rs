@@ -1,18 +1,17 @@
 //! Compares random property paths with the definitions of SPARQL 1.1 §18, and checks that searches start from a known
 //! end.
 
-use crate::support::{HeapGraph, run};
+use crate::support::{HeapGraph, in_batches, plan_of, run, with_threads};
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_graph::Graph;
-use jindou_plan::PlanOptions;
 use jindou_store::{Snapshot, testing};
-use jindou_testing::{Rng, from_environment, path_data, path_query};
-use oxrdf::{GraphName, NamedNode, Quad};
+use jindou_testing::{Rng, from_environment, named, path_data, path_query, triple};
+use oxrdf::{Literal, Quad};
 
 fn rows(snapshot: &dyn Graph, text: &str, options: &ExecOptions) -> Vec<String> {
-    let parsed = jindou_plan::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    let plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
-    run(snapshot, &plan, options).unwrap().bag()
+    run(snapshot, &plan_of(snapshot, text), options)
+        .unwrap()
+        .bag()
 }
 
 fn agree(seeds: std::ops::Range<u64>, queries: usize, on_heap: bool) {
@@ -26,12 +25,7 @@ fn agree(seeds: std::ops::Range<u64>, queries: usize, on_heap: bool) {
         let snapshot: &dyn Graph = if on_heap { &heap } else { &stored };
         for _ in 0..queries {
             let q = path_query(&mut rng, &data);
-            let options = ExecOptions {
-                threads: 1,
-                batch_rows: rng.one(&[16, 2048]),
-                ..ExecOptions::default()
-            };
-            let got = rows(snapshot, &q.text, &options);
+            let got = rows(snapshot, &q.text, &in_batches(1, rng.one(&[16, 2048])));
             empty += u32::from(q.answer.is_empty());
             if got == q.answer {
                 same += 1;
@@ -39,13 +33,11 @@ fn agree(seeds: std::ops::Range<u64>, queries: usize, on_heap: bool) {
             }
             wrong += 1;
             if wrong <= 3 {
-                let parsed = jindou_plan::parse(&q.text).unwrap();
-                let plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
                 println!(
                     "seed {seed}\n{}\nwant {:#?}\ngot {got:#?}\n{}\n{}",
                     q.text,
                     q.answer,
-                    jindou_plan::explain(&plan, snapshot),
+                    jindou_plan::explain(&plan_of(snapshot, &q.text), snapshot),
                     data.iter().map(|q| format!("{q} .\n")).collect::<String>()
                 );
             }
@@ -79,53 +71,51 @@ fn a_hundred_thousand_random_paths_agree_with_the_definitions() {
 
 /// A hierarchy of `n` concepts with five top concepts, collections of concepts, and roles.
 fn hierarchy(n: usize) -> Vec<Quad> {
-    let name = |kind: &str, i: usize| NamedNode::new_unchecked(format!("http://e/{kind}{i}"));
-    let edge = |s: NamedNode, p: &str, o: NamedNode| {
-        let p = NamedNode::new_unchecked(format!("http://e/{p}"));
-        Quad::new(s, p, o, GraphName::DefaultGraph)
-    };
     let mut out = vec![];
+    let mut add = |s: (&str, usize), p: &str, o: (&str, usize)| {
+        let [s, o] = [s, o].map(|(kind, i)| format!("{kind}{i}"));
+        out.push(triple(&s, p, named(&o)));
+    };
     for i in 0..n {
         if i > 0 {
-            out.push(edge(name("c", i), "broader", name("c", (i - 1) / 5)));
+            add(("c", i), "broader", ("c", (i - 1) / 5));
         }
-        out.push(edge(name("c", i), "scheme", name("s", i % 7)));
+        add(("c", i), "scheme", ("s", i % 7));
         if i % 3 == 0 {
-            out.push(edge(name("c", i), "role", name("r", i % 10)));
+            add(("c", i), "role", ("r", i % 10));
         }
         if i % 2 == 0 {
-            out.push(edge(name("c", i), "part", name("g", i % (n / 20))));
-            out.push(edge(name("g", i % (n / 20)), "member", name("c", i)));
+            add(("c", i), "part", ("g", i % (n / 20)));
+            add(("g", i % (n / 20)), "member", ("c", i));
         }
     }
     for i in 1..10 {
-        out.push(edge(name("r", i), "role", name("r", i / 2)));
+        add(("r", i), "role", ("r", i / 2));
     }
     for i in 1..n / 20 {
-        out.push(edge(name("g", i), "part", name("g", i / 2)));
-        out.push(edge(name("g", i / 2), "member", name("g", i)));
+        add(("g", i), "part", ("g", i / 2));
+        add(("g", i / 2), "member", ("g", i));
     }
     out
 }
 
-/// Runs queries, and checks that all operators of each together output at most the given number of rows.
-fn do_little(snapshot: &Snapshot, queries: &[(&str, u64)]) {
+/// Runs queries, and checks that all operators of each together output at most the number of rows before the query.
+fn do_little(snapshot: &Snapshot, queries: &[&str]) {
     let mut wrong = 0;
-    for (text, most) in queries {
-        let whole = format!("PREFIX : <http://e/> {text}");
-        let parsed = jindou_plan::parse(&whole).unwrap_or_else(|e| panic!("{text}: {e}"));
-        let plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
+    for line in queries {
+        let (most, text) = line.split_once(' ').unwrap();
+        let most: u64 = most.parse().unwrap();
+        let plan = plan_of(snapshot, &format!("PREFIX : <http://e/> {text}"));
         let options = ExecOptions {
-            threads: 1,
             profile: true,
-            ..ExecOptions::default()
+            ..with_threads(1)
         };
         let mut sink = CollectSink::default();
         let profile =
             execute_streaming(&plan, snapshot, &options, &QueryTerms::new(), &mut sink).unwrap();
         let work = profile.nodes.iter().map(|n| n.rows_out).sum::<u64>();
         println!("{work:6} for {:4} rows: {text}", sink.rows);
-        if work > *most {
+        if work > most {
             wrong += 1;
             println!("{most} expected\n{}", jindou_plan::explain(&plan, snapshot));
         }
@@ -140,75 +130,30 @@ fn searches_begin_where_an_end_is_known() {
     let (_folder, base) = testing::store_of(&data);
     let snapshot = Snapshot::of_base(base);
     let queries = [
-        ("SELECT * { ?x (:member*/:role*) :c7 }", 60),
-        ("SELECT * { ?x (:member?/:part*) :g150 }", 200),
-        (
-            "SELECT * { :c3990 :broader ?x . ?x (:broader*/:role) ?y }",
-            60,
-        ),
-        (
-            "SELECT * { VALUES ?a { :c3990 :c17 } VALUES ?b { :c0 :c3 } ?a :broader* ?b }",
-            60,
-        ),
-        (
-            "SELECT * { VALUES (?a ?b) { (:c3990 :c0) (:c17 :c3) } ?a (:broader*/:part*) ?b }",
-            100,
-        ),
-        ("SELECT * { :c3990 (:broader*/:part?) ?y }", 60),
-        (
-            "SELECT * { VALUES ?a { :c3990 :c17 } ?a (:broader*/:part?) ?y }",
-            60,
-        ),
-        (
-            "SELECT * { ?a :scheme :s3 ; :role :r6 . :c3990 :broader* ?a }",
-            800,
-        ),
-        ("SELECT * { { BIND(:c3990 AS ?a) } ?a :broader* ?b }", 40),
-        ("SELECT * { ?a :broader* ?b FILTER(?a = :c3990) }", 40),
-        (
-            "SELECT * { ?a :broader* ?b FILTER(?a IN (:c3990, :c17)) }",
-            40,
-        ),
-        (
-            "SELECT * { { SELECT ?a { :c3990 :broader ?a } LIMIT 1 } ?a (:broader*/:part?) ?y }",
-            60,
-        ),
-        (
-            "SELECT * { :c3990 :broader ?a OPTIONAL { ?a (:broader*/:part*) ?y } }",
-            100,
-        ),
-        (
-            "SELECT * { :c3990 :broader ?a FILTER EXISTS { ?a (:broader*/:part*) :c0 } }",
-            20,
-        ),
-        (
-            "SELECT * { :c3990 :broader ?a FILTER NOT EXISTS { ?a (:broader+/:role) :r9 } }",
-            60,
-        ),
-        (
-            "SELECT * { :c3990 :broader ?a MINUS { ?a (:broader+/:part*) :c0 } }",
-            60,
-        ),
-        (
-            "SELECT * { VALUES ?a { :c3990 } { ?a (:broader*/:part?) ?y } UNION { ?a :broader+/:scheme ?y } }",
-            100,
-        ),
-        (
-            "SELECT * { :c3990 :broader ?a . ?a (:broader|:part)* ?y . ?y :scheme ?s }",
-            200,
-        ),
-        (
-            "SELECT * { :c3990 :broader* ?y . ?y :scheme ?s . ?y :part* ?z . ?z :member :c0 }",
-            200,
-        ),
-        ("SELECT * { :c3990 (:broader*/!(:broader|:part)) ?y }", 60),
-        ("SELECT * { :c3990 (:broader/(^:broader)?/:role) ?y }", 60),
-        ("SELECT * { :nowhere (:broader*/:part?) ?y }", 20),
-        (
-            "SELECT DISTINCT ?x { ?x (:broader*/:scheme) :s3 . :c3990 :broader ?x }",
-            4_000,
-        ),
-        ("ASK { :c3990 (:broader*/:part*) :c0 }", 20),
+        "60 SELECT * { ?x (:member*/:role*) :c7 }",
+        "200 SELECT * { ?x (:member?/:part*) :g150 }",
+        "60 SELECT * { :c3990 :broader ?x . ?x (:broader*/:role) ?y }",
+        "60 SELECT * { VALUES ?a { :c3990 :c17 } VALUES ?b { :c0 :c3 } ?a :broader* ?b }",
+        "100 SELECT * { VALUES (?a ?b) { (:c3990 :c0) (:c17 :c3) } ?a (:broader*/:part*) ?b }",
+        "60 SELECT * { :c3990 (:broader*/:part?) ?y }",
+        "60 SELECT * { VALUES ?a { :c3990 :c17 } ?a (:broader*/:part?) ?y }",
+        "800 SELECT * { ?a :scheme :s3 ; :role :r6 . :c3990 :broader* ?a }",
+        "40 SELECT * { { BIND(:c3990 AS ?a) } ?a :broader* ?b }",
+        "40 SELECT * { ?a :broader* ?b FILTER(?a = :c3990) }",
+        "40 SELECT * { ?a :broader* ?b FILTER(?a IN (:c3990, :c17)) }",
+        "60 SELECT * { { SELECT ?a { :c3990 :broader ?a } LIMIT 1 } ?a (:broader*/:part?) ?y }",
+        "100 SELECT * { :c3990 :broader ?a OPTIONAL { ?a (:broader*/:part*) ?y } }",
+        "20 SELECT * { :c3990 :broader ?a FILTER EXISTS { ?a (:broader*/:part*) :c0 } }",
+        "60 SELECT * { :c3990 :broader ?a FILTER NOT EXISTS { ?a (:broader+/:role) :r9 } }",
+        "60 SELECT * { :c3990 :broader ?a MINUS { ?a (:broader+/:part*) :c0 } }",
+        "100 SELECT * { VALUES ?a { :c3990 } { ?a (:broader*/:part?) ?y } UNION { ?a :broader+/:scheme ?y } }",
+        "200 SELECT * { :c3990 :broader ?a . ?a (:broader|:part)* ?y . ?y :scheme ?s }",
+        "200 SELECT * { :c3990 :broader* ?y . ?y :scheme ?s . ?y :part* ?z . ?z :member :c0 }",
+        "60 SELECT * { :c3990 (:broader*/!(:broader|:part)) ?y }",
+        "60 SELECT * { :c3990 (:broader/(^:broader)?/:role) ?y }",
+        "20 SELECT * { :nowhere (:broader*/:part?) ?y }",
+        "4000 SELECT DISTINCT ?x { ?x (:broader*/:scheme) :s3 . :c3990 :broader ?x }",
+        "20 ASK { :c3990 (:broader*/:part*) :c0 }",
     ];
     do_little(&snapshot, &queries);
 }
@@ -219,32 +164,16 @@ fn searches_begin_where_an_end_is_known() {
 fn searches_begin_where_an_end_is_known_in_graphs() {
     let mut data = hierarchy(2_000);
     for (i, q) in data.iter_mut().enumerate() {
-        let g = NamedNode::new_unchecked(format!("http://e/graph{}", i % 2));
-        q.graph_name = g.into();
+        q.graph_name = named(&format!("graph{}", i % 2)).into();
     }
     let (_folder, base) = testing::store_of(&data);
     let snapshot = Snapshot::of_base(base);
     let queries = [
-        (
-            "SELECT * { GRAPH :graph0 { ?x (:member*/:role*) :c7 } }",
-            100,
-        ),
-        (
-            "SELECT * { GRAPH ?g { :c1990 :broader ?x . ?x (:broader*/:role) ?y } }",
-            100,
-        ),
-        (
-            "SELECT * { GRAPH ?g { VALUES ?a { :c1990 :c17 } ?a (:broader*/:part?) ?y } }",
-            100,
-        ),
-        (
-            "SELECT * { VALUES ?a { :c1990 :c17 } GRAPH ?g { ?a (:broader*/:part?) ?y } }",
-            100,
-        ),
-        (
-            "SELECT * { GRAPH ?g { :c1990 :broader ?a OPTIONAL { ?a (:broader*/:part*) ?y } } }",
-            100,
-        ),
+        "100 SELECT * { GRAPH :graph0 { ?x (:member*/:role*) :c7 } }",
+        "100 SELECT * { GRAPH ?g { :c1990 :broader ?x . ?x (:broader*/:role) ?y } }",
+        "100 SELECT * { GRAPH ?g { VALUES ?a { :c1990 :c17 } ?a (:broader*/:part?) ?y } }",
+        "100 SELECT * { VALUES ?a { :c1990 :c17 } GRAPH ?g { ?a (:broader*/:part?) ?y } }",
+        "100 SELECT * { GRAPH ?g { :c1990 :broader ?a OPTIONAL { ?a (:broader*/:part*) ?y } } }",
     ];
     do_little(&snapshot, &queries);
 }
@@ -255,33 +184,21 @@ fn searches_begin_where_an_end_is_known_in_graphs() {
 fn optionals_of_one_variable_go_on_from_their_rows() {
     let mut data = hierarchy(2_000);
     for i in 0..2_000 {
-        let label =
-            |l: &str| oxrdf::Literal::new_language_tagged_literal_unchecked(format!("n{i}"), l);
-        let all = ["en", "de", "fr"];
-        for l in all.iter().skip(i % 4) {
-            data.push(Quad::new(
-                NamedNode::new_unchecked(format!("http://e/c{i}")),
-                NamedNode::new_unchecked("http://e/label"),
-                label(l),
-                GraphName::DefaultGraph,
-            ));
+        for l in ["en", "de", "fr"].into_iter().skip(i % 4) {
+            let label = Literal::new_language_tagged_literal_unchecked(format!("n{i}"), l);
+            data.push(triple(&format!("c{i}"), "label", label));
         }
     }
     let (_folder, base) = testing::store_of(&data);
     let snapshot = Snapshot::of_base(base);
     let labels = "OPTIONAL { ?s :label ?l FILTER(LANG(?l) = \"en\") } \
         OPTIONAL { ?s :label ?l FILTER(LANG(?l) = \"de\") } OPTIONAL { ?s :label ?l }";
-    let one = format!("SELECT ?s ?l {{ :c1990 :broader* ?s {labels} }}");
-    let none = format!("SELECT ?s {{ :c1990 :broader* ?s {labels} }}");
-    let counted = format!("SELECT (COUNT(*) AS ?n) {{ :c1990 :broader* ?s {labels} }}");
-    do_little(&snapshot, &[(&one, 100), (&none, 100), (&counted, 100)]);
-    for text in [one, none, counted] {
+    for columns in ["?s ?l", "?s", "(COUNT(*) AS ?n)"] {
+        let text = format!("SELECT {columns} {{ :c1990 :broader* ?s {labels} }}");
+        do_little(&snapshot, &[&format!("100 {text}")]);
         let text = format!("PREFIX : <http://e/> {text}");
         let want = jindou_testing::answer(&data, &text).unwrap().bag();
-        assert_eq!(
-            rows(&snapshot, &text, &ExecOptions::default()),
-            want,
-            "{text}"
-        );
+        let got = rows(&snapshot, &text, &ExecOptions::default());
+        assert_eq!(got, want, "{text}");
     }
 }

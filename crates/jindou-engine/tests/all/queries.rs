@@ -1,7 +1,7 @@
 //! Plans and runs random queries with all operators, and compares the answers with `spareval`.
 
 use crate::edits::Edits;
-use crate::support::{HeapGraph, run, sharding};
+use crate::support::{HeapGraph, in_batches, run, sharding};
 use jindou_engine::ExecOptions;
 use jindou_graph::Graph;
 use jindou_model::MemoryBudget;
@@ -55,14 +55,13 @@ const ALL: Maker = Maker {
 const COMPARING: Maker = Maker {
     quads: comparing_quads,
     query: comparing_query,
-    union_default: false,
+    ..ALL
 };
-
 /// Queries that counts may answer.
 const OVERVIEW: Maker = Maker {
     quads: overview_quads,
     query: overview_query,
-    union_default: false,
+    ..ALL
 };
 /// As [`OVERVIEW`], of all graphs together.
 const OVERVIEW_OF_ALL: Maker = Maker {
@@ -97,25 +96,23 @@ fn store_of(
     maker: Maker,
     way: Way,
 ) -> (tempfile::TempDir, [Snapshot; 2]) {
-    if way == Way::Sharded {
-        let (sharding, own) = sharding(rng, SHIFTS);
-        let (folder, snapshot) = jindou_cluster::testing::shards_of(data, sharding, own);
-        return (folder, [snapshot.clone(), snapshot]);
-    }
+    let loaded = |rng: &mut Rng, quads: &[Quad]| match way {
+        Way::Sharded | Way::ShardedEdited => {
+            let (sharding, own) = sharding(rng, SHIFTS);
+            jindou_cluster::testing::shards_of(quads, sharding, own)
+        }
+        _ => {
+            let (folder, base) = testing::store_of(quads);
+            (folder, Snapshot::of_base(base))
+        }
+    };
     if !matches!(way, Way::Edited | Way::Merged | Way::ShardedEdited) {
-        let (folder, base) = testing::store_of(data);
-        let snapshot = Snapshot::of_base(base);
+        let (folder, snapshot) = loaded(rng, data);
         return (folder, [snapshot.clone(), snapshot]);
     }
     let edits = Edits::to(rng, data, maker.quads);
-    let (folder, loaded) = if way == Way::ShardedEdited {
-        let (sharding, own) = sharding(rng, SHIFTS);
-        jindou_cluster::testing::shards_of(&edits.first, sharding, own)
-    } else {
-        let (folder, base) = testing::store_of(&edits.first);
-        (folder, Snapshot::of_base(base))
-    };
-    let [before, now] = edits.apply(rng, loaded);
+    let (folder, first) = loaded(rng, &edits.first);
+    let [before, now] = edits.apply(rng, first);
     if way != Way::Merged {
         return (folder, [before, now]);
     }
@@ -132,16 +129,10 @@ fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) -> u64 
         let data = (maker.quads)(&mut rng);
         let (_folder, stored) = store_of(&mut rng, &data, maker, way);
         let canonical: Vec<_> = data.iter().map(testing::canonical).collect();
-        let heap = HeapGraph::new(if way == Way::OnHeap {
-            &canonical
-        } else {
-            &[][..]
-        });
-        let [before, snapshot]: [&dyn Graph; 2] = match way {
-            Way::OnHeap => [&heap; 2],
-            Way::Loaded | Way::Edited | Way::Merged | Way::Sharded | Way::ShardedEdited => {
-                [&stored[0], &stored[1]]
-            }
+        let heap = (way == Way::OnHeap).then(|| HeapGraph::new(&canonical));
+        let [before, snapshot]: [&dyn Graph; 2] = match &heap {
+            Some(heap) => [heap; 2],
+            None => [&stored[0], &stored[1]],
         };
         let seen = maker.dataset(data.clone());
         for _ in 0..queries {
@@ -162,10 +153,8 @@ fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) -> u64 
             ] {
                 plan.weight = weight;
                 let options = ExecOptions {
-                    threads,
-                    batch_rows,
                     memory: MemoryBudget::new(256 << 20),
-                    ..ExecOptions::default()
+                    ..in_batches(threads, batch_rows)
                 };
                 let got = match run(snapshot, &plan, &options) {
                     Ok(a) => {
@@ -251,11 +240,10 @@ fn random_queries_over_changed_shards_agree_with_spareval() {
 fn a_hundred_thousand_random_queries_agree_with_spareval() {
     let seed = from_environment("JINDOU_SEED", 1_000_000);
     let stores = from_environment("JINDOU_STORES", 2_000);
-    many(seed, stores, 50, ALL, Way::Loaded);
-    many(seed, stores, 50, ALL, Way::Edited);
-    many(seed, stores, 50, ALL, Way::OnHeap);
-    many(seed, stores, 50, ALL, Way::Sharded);
-    many(seed, stores, 50, ALL, Way::ShardedEdited);
+    use Way::{Edited, Loaded, OnHeap, Sharded, ShardedEdited};
+    for way in [Loaded, Edited, OnHeap, Sharded, ShardedEdited] {
+        many(seed, stores, 50, ALL, way);
+    }
 }
 
 #[test]
@@ -315,9 +303,8 @@ fn random_overviews_over_shards_agree_with_spareval() {
 #[test]
 #[ignore = "long: 100,000 queries"]
 fn a_hundred_thousand_random_overviews_agree_with_spareval() {
-    let of = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
-    let seed = of("JINDOU_SEED").unwrap_or(1_000_000);
-    let stores = of("JINDOU_STORES").unwrap_or(2_000);
+    let seed = from_environment("JINDOU_SEED", 1_000_000);
+    let stores = from_environment("JINDOU_STORES", 2_000);
     for way in [Way::Loaded, Way::Edited, Way::Merged, Way::OnHeap] {
         many(seed, stores / 5, 50, OVERVIEW, way);
         many(seed, stores / 10, 50, OVERVIEW_OF_ALL, way);

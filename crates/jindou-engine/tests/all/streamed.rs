@@ -2,14 +2,14 @@
 //! ends the query also ends the executor.
 
 use crate::fall_back::{All, execution, ring, steps_alone};
-use crate::support::with_threads;
+use crate::support::{plan_of, with_threads};
 use jindou_engine::{
-    CollectSink, ExecOptions, ExecutionOutcome, Executor, ExecutorChoice, ParallelSink, QueryTerms,
-    RowBlock, Sink, StepProfile, Task, execute, execute_streaming,
+    CollectSink, ExecOptions, ExecutionOutcome, Executor, ExecutorChoice, ParallelSink, Profile,
+    QueryTerms, RowBlock, Sink, StepProfile, Task, execute, execute_streaming,
 };
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
-use jindou_plan::{Plan, PlanOptions, Slot, Weight, parse, plan};
+use jindou_plan::{Plan, Slot, Weight};
 use jindou_store::Snapshot;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,6 +76,15 @@ impl Blocks {
         }
     }
 
+    /// Runs the plan on the CPU, and delivers its rows.
+    fn run(&self, plan: &Plan, snapshot: &dyn Graph, sink: &mut dyn Sink) -> Result<Profile> {
+        let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
+        let options = ExecOptions::default();
+        let profile = execute_streaming(plan, snapshot, &options, &terms, &mut rows)?;
+        self.give(&rows, sink)?;
+        Ok(profile)
+    }
+
     fn give(&self, rows: &CollectSink, sink: &mut dyn Sink) -> Result<()> {
         let columns: Vec<Vec<u32>> = (0..rows.width)
             .map(|c| rows.rows().map(|r| r[c]).collect())
@@ -114,10 +123,7 @@ impl Executor for Blocks {
         _profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
         let (steps, slots) = steps_alone(&self.plan, task)?;
-        let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-        let options = ExecOptions::default();
-        execute_streaming(&steps, task.snapshot, &options, &terms, &mut rows)?;
-        self.give(&rows, sink)?;
+        self.run(&steps, task.snapshot, sink)?;
         Ok(slots)
     }
 
@@ -131,12 +137,8 @@ impl Executor for Blocks {
         if !self.whole {
             return Err(Error::Unsupported("whole plans".into()));
         }
-        let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-        let options = ExecOptions::default();
-        let profile = execute_streaming(plan, snapshot, &options, &terms, &mut rows)?;
-        self.give(&rows, sink)?;
         Ok(ExecutionOutcome {
-            profile,
+            profile: self.run(plan, snapshot, sink)?,
             details: "there".into(),
             ..ExecutionOutcome::default()
         })
@@ -183,7 +185,7 @@ impl<'s> ParallelSink for &'s Slow {
 }
 
 fn heavy(text: &str, snapshot: &Snapshot) -> Plan {
-    let mut plan = plan(&parse(text).unwrap(), snapshot, &PlanOptions::default()).unwrap();
+    let mut plan = plan_of(snapshot, &format!("PREFIX : <http://e/> {text}"));
     plan.weight = Weight::Heavy;
     plan
 }
@@ -245,30 +247,19 @@ fn any_thread_takes_blocks_and_few_are_there_at_a_time() {
 #[test]
 fn operators_take_blocks_as_they_take_morsels() {
     let (_folder, snapshot, _) = ring();
-    let p = "<http://e/p>";
     for text in [
-        format!("SELECT ?c (COUNT(*) AS ?n) {{ ?a {p} ?b . ?b {p} ?c }} GROUP BY ?c"),
-        format!("SELECT DISTINCT ?c {{ ?a {p} ?b . ?b {p} ?c }}"),
-        format!("SELECT ?a ?c {{ ?a {p} ?b . ?b {p} ?c FILTER(STR(?a) < STR(?c)) }}"),
-        format!("SELECT ?a ?c {{ {{ ?a {p} ?b . ?b {p} ?c }} UNION {{ ?c {p} ?b . ?b {p} ?a }} }}"),
-        format!(
-            "SELECT ?a ?d {{ ?a {p} ?b . ?b {p} ?c OPTIONAL {{ ?c {p} ?d . ?d {p} ?e FILTER(STR(?d) < \"http://e/n5\") }} }}"
-        ),
-        format!(
-            "SELECT ?a ?x {{ {{ SELECT ?a (COUNT(*) AS ?n) {{ ?a {p} ?b . ?b {p} ?c }} GROUP BY ?a }} {{ SELECT ?a (MAX(?y) AS ?x) {{ ?a {p} ?b . ?b {p} ?y }} GROUP BY ?a }} }}"
-        ),
-        format!("SELECT ?a ?c {{ ?a {p} ?b . ?b {p} ?c }} ORDER BY ?c ?a"),
+        "SELECT ?c (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?c",
+        "SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }",
+        "SELECT ?a ?c { ?a :p ?b . ?b :p ?c FILTER(STR(?a) < STR(?c)) }",
+        "SELECT ?a ?c { { ?a :p ?b . ?b :p ?c } UNION { ?c :p ?b . ?b :p ?a } }",
+        "SELECT ?a ?d { ?a :p ?b . ?b :p ?c OPTIONAL { ?c :p ?d . ?d :p ?e FILTER(STR(?d) < 'http://e/n5') } }",
+        "SELECT ?a ?x { { SELECT ?a (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c } GROUP BY ?a } \
+         { SELECT ?a (MAX(?y) AS ?x) { ?a :p ?b . ?b :p ?y } GROUP BY ?a } }",
+        "SELECT ?a ?c { ?a :p ?b . ?b :p ?c } ORDER BY ?c ?a",
     ] {
-        let plan = heavy(&text, &snapshot);
-        let want = All::default();
-        execute(
-            &plan,
-            &snapshot,
-            &with_threads(1),
-            &QueryTerms::new(),
-            &want,
-        )
-        .unwrap();
+        let plan = heavy(text, &snapshot);
+        let (want, terms) = (All::default(), QueryTerms::new());
+        execute(&plan, &snapshot, &with_threads(1), &terms, &want).unwrap();
         let mut want = want.0.into_inner().unwrap();
         want.sort_unstable();
         for threads in [1, 3] {
@@ -298,10 +289,7 @@ fn operators_take_blocks_as_they_take_morsels() {
 fn enough_rows_end_the_executor() {
     let (_folder, snapshot, _) = ring();
     // The executor runs the steps; the LIMIT is applied here.
-    let plan = heavy(
-        "SELECT ?a ?c { ?a <http://e/p> ?b . ?b <http://e/p> ?c } LIMIT 60",
-        &snapshot,
-    );
+    let plan = heavy("SELECT ?a ?c { ?a :p ?b . ?b :p ?c } LIMIT 60", &snapshot);
     for threads in [1, 4] {
         let other = Blocks::new(&plan, 1000, 50, false);
         let (count, ended) = (Arc::clone(&other.count), Arc::clone(&other.ended));

@@ -1,25 +1,19 @@
 //! Failures of connections, other servers and memory during queries that run in parts at shards.
 
+use super::peers::Places;
 use super::{Shards, hashed, wide};
+use crate::support::within;
 use jindou_cluster::shards::ShardRequest;
-use jindou_engine::{CollectSink, ExecOptions, Main, ShardMode, WorkerPool};
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_engine::{CollectSink, ExecOptions, ShardMode};
+use jindou_model::{Error, MemoryBudget, Result};
 use jindou_testing::{Stopwatch, answer};
 use oxrdf::Quad;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 pub fn some_shards(data: &[Quad], shards: u32, threads: usize) -> Shards {
     Shards::new(data, hashed(shards), 0, threads)
-}
-
-pub fn within(time: Duration) -> ExecOptions {
-    ExecOptions {
-        cancel: CancelToken::with_deadline(time),
-        ..ExecOptions::default()
-    }
 }
 
 pub fn run(shards: &Shards, text: &str, mode: ShardMode, options: &ExecOptions) -> Result<usize> {
@@ -52,31 +46,28 @@ fn a_list_that_a_part_cannot_read_fails_the_query() {
     for mode in [ShardMode::Fork, ShardMode::Dynamic] {
         for at in 0..20 {
             let lists = AtomicI64::new(at);
-            *shards.wire.look.lock().unwrap() =
-                Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
-                    // Delay the message about the failure, so that the incomplete rows could arrive first.
-                    if tag(&all[0].1) == Some(FAILED) {
-                        std::thread::sleep(Duration::from_millis(30));
-                    }
-                    let is_list = tag(&all[0].1).is_none();
-                    if is_list && lists.fetch_sub(1, Ordering::SeqCst) == 0 {
-                        return Err(Error::shard(all[0].0, "it is away"));
-                    }
-                    Ok(())
-                }));
+            shards.watch(move |all| {
+                // Delay the message about the failure, so that the incomplete rows could arrive first.
+                if tag(&all[0].1) == Some(FAILED) {
+                    std::thread::sleep(Duration::from_millis(30));
+                }
+                let is_list = tag(&all[0].1).is_none();
+                if is_list && lists.fetch_sub(1, Ordering::SeqCst) == 0 {
+                    return Err(Error::shard(all[0].0, "it is away"));
+                }
+                Ok(())
+            });
             match run(&shards, TRIANGLES, mode, &within(Duration::from_secs(20))) {
                 Ok(rows) => wrong += usize::from(rows != want),
                 Err(Error::Shard { .. }) => failures += 1,
                 Err(e) => panic!("list {at}: {e}"),
             }
-            *shards.wire.look.lock().unwrap() = None;
+            shards.unwatch();
             shards.is_left_clean();
         }
     }
-    assert!(
-        wrong == 0 && failures > 4,
-        "{wrong} wrong, {failures} failed"
-    );
+    assert_eq!(wrong, 0);
+    assert!(failures > 4, "{failures} failed");
 }
 
 /// The coordinator reaches a part, but the part's messages do not reach the coordinator: the query fails within
@@ -85,94 +76,46 @@ fn a_list_that_a_part_cannot_read_fails_the_query() {
 fn a_part_that_cannot_be_heard_fails_the_query() {
     let data = wide(60);
     let shards = some_shards(&data, 3, 1);
-    *shards.wire.look.lock().unwrap() = Some(Arc::new(|all: &[(u32, ShardRequest)]| {
-        match all
-            .iter()
-            .any(|r| matches!(tag(&r.1), Some(REPORT | FAILED)))
-        {
+    shards.watch(|all| {
+        let mut tags = all.iter().map(|r| tag(&r.1));
+        match tags.any(|tag| matches!(tag, Some(REPORT | FAILED))) {
             true => Err(Error::shard(all[0].0, "it is away")),
             false => Ok(()),
         }
-    }));
+    });
     let begun = Stopwatch::start();
-    let got = run(
-        &shards,
-        TRIANGLES,
-        ShardMode::Fork,
-        &within(Duration::from_secs(20)),
-    );
+    let options = within(Duration::from_secs(20));
+    let got = run(&shards, TRIANGLES, ShardMode::Fork, &options);
     assert!(matches!(got, Err(Error::Shard { .. })), "{got:?}");
-    assert!(
-        begun.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        begun.elapsed()
-    );
-    *shards.wire.look.lock().unwrap() = None;
+    let time = begun.elapsed();
+    assert!(time < Duration::from_secs(4), "{time:?}");
+    shards.unwatch();
     shards.is_left_clean();
-}
-
-/// A pool that counts the threads which hold a place.
-#[derive(Debug, Default)]
-struct Counted(AtomicI64);
-
-thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-impl WorkerPool for Counted {
-    fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
-        let _ = help;
-        main(&mut |_| {});
-    }
-
-    fn is_inside(&self) -> bool {
-        INSIDE.get()
-    }
-
-    fn enter(&self, cancel: &CancelToken) -> Result<bool> {
-        cancel.check()?;
-        if INSIDE.replace(true) {
-            return Ok(false);
-        }
-        self.0.fetch_add(1, Ordering::SeqCst);
-        Ok(true)
-    }
-
-    fn leave(&self) {
-        if INSIDE.replace(false) {
-            self.0.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
 }
 
 /// If a worker panics, it gives up its place in the pool, and the query fails.
 #[test]
 fn a_worker_that_panics_gives_its_place_back() {
     let data = wide(60);
-    let pool = Arc::new(Counted::default());
-    let shards = Shards::in_places(&data, hashed(3), 0, 2, Arc::<Counted>::clone(&pool));
-    *shards.wire.look.lock().unwrap() = Some(Arc::new(|all: &[(u32, ShardRequest)]| {
+    const MANY: usize = 1000;
+    let pool = Arc::new(Places::new(MANY));
+    let shards = Shards::in_places(&data, hashed(3), 0, 2, Arc::<Places>::clone(&pool));
+    shards.watch(|all| {
         let is_part = std::thread::current().name() == Some("jindou-part");
-        assert!(
-            !is_part || tag(&all[0].1) == Some(FAILED),
-            "a list of a part"
-        );
+        let is_failure = tag(&all[0].1) == Some(FAILED);
+        assert!(!is_part || is_failure, "a list of a part");
         Ok(())
-    }));
-    let got = run(
-        &shards,
-        TRIANGLES,
-        ShardMode::Fork,
-        &within(Duration::from_secs(20)),
-    );
+    });
+    let options = within(Duration::from_secs(20));
+    let got = run(&shards, TRIANGLES, ShardMode::Fork, &options);
     assert!(matches!(got, Err(Error::Internal(_))), "{got:?}");
-    *shards.wire.look.lock().unwrap() = None;
+    shards.unwatch();
     shards.is_left_clean();
     let begun = Instant::now();
-    while pool.0.load(Ordering::SeqCst) > 0 && begun.elapsed() < Duration::from_secs(5) {
+    while pool.free() < MANY && begun.elapsed() < Duration::from_secs(5) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(pool.0.load(Ordering::SeqCst), 0);
+    assert_eq!(pool.free(), MANY);
 }
 
 /// A part keeps rows to remove duplicates only as far as there is memory. With less, it sends duplicates, or the query

@@ -4,29 +4,19 @@ use super::{Shards, hashed};
 use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{CollectSink, ExecOptions, ShardMode};
 use jindou_model::Direction;
-use oxrdf::{GraphName, NamedNode, Quad};
+use jindou_testing::{named, triple};
+use oxrdf::Quad;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of neighbours of the hub. Requesting their list takes longer than sending a message with rows and a report.
 const HEAVY: usize = 60_000;
 
-fn node(name: &str) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/{name}"))
-}
-
 /// Two of twelve nodes are at a hub that many nodes are near; the other ten are at places that one node each is near.
 /// The nodes that are near something have further edges (`next`).
 fn data() -> Vec<Quad> {
     let mut all = Vec::new();
-    let mut put = |s: String, p: &str, o: String| {
-        all.push(Quad::new(
-            node(&s),
-            node(p),
-            node(&o),
-            GraphName::DefaultGraph,
-        ));
-    };
+    let mut put = |s: String, p: &str, o: String| all.push(triple(&s, p, named(&o)));
     for i in 0..12 {
         let place = match i % 6 {
             0 => "hub".to_owned(),
@@ -53,7 +43,7 @@ fn rows_go_to_the_list_of_a_heavy_key() {
     let hub = shards.snapshot.lookup(b"<http://e/hub").unwrap().0;
     let asked = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&asked);
-    *shards.wire.look.lock().unwrap() = Some(Arc::new(move |requests| {
+    shards.watch(move |requests| {
         for (_, request) in requests {
             if let ShardRequest::Lists {
                 keys, direction, ..
@@ -64,7 +54,7 @@ fn rows_go_to_the_list_of_a_heavy_key() {
             }
         }
         Ok(())
-    }));
+    });
     // There are many steps, so that it is worth running them at the shards although few rows are expected.
     let plan = shards.plan(
         "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { :all :has ?a . ?a :at ?h . ?x :near ?h . ?x :next ?b . ?b :next ?c . \

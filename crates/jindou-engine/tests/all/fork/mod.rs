@@ -12,7 +12,7 @@ mod top;
 mod top_costs;
 
 use crate::edits::Edits;
-use crate::support::{answer_of, sharding};
+use crate::support::{answer_of, in_memory, plan_of, sharding, within};
 use jindou_cluster::shards::{
     InProcessShards, Reply, ShardClient, ShardRequest, post, snapshot_at_shard, snapshot_of_shard,
 };
@@ -24,11 +24,14 @@ use jindou_engine::{
 use jindou_graph::Graph;
 use jindou_graph::shard::{Far, Posts};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
-use jindou_plan::{Plan, PlanOptions};
+use jindou_plan::Plan;
 use jindou_store::shard::{Placement, Sharding};
 use jindou_store::{Base, Snapshot, testing};
-use jindou_testing::{Answer, Rng, Stopwatch, answer, from_environment, quads, query};
-use oxrdf::Quad;
+use jindou_testing::{
+    Answer, Rng, Stopwatch, answer, from_environment, named, quads, query, triple,
+};
+use oxrdf::vocab::rdf;
+use oxrdf::{GraphName, Literal, Quad};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -166,10 +169,16 @@ impl Shards {
     }
 
     fn plan(&self, text: &str) -> Plan {
-        let snapshot = self.snapshot.for_new_query();
-        let options = PlanOptions::default();
-        let query = jindou_plan::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-        jindou_plan::plan(&query, &*snapshot, &options).unwrap_or_else(|e| panic!("{text}: {e}"))
+        plan_of(&*self.snapshot.for_new_query(), text)
+    }
+
+    /// Calls this before each round of messages from now on.
+    fn watch(&self, look: impl Fn(&[(u32, ShardRequest)]) -> Result<()> + Send + Sync + 'static) {
+        *self.wire.look.lock().unwrap() = Some(Arc::new(look));
+    }
+
+    fn unwatch(&self) {
+        *self.wire.look.lock().unwrap() = None;
     }
 
     fn run(
@@ -307,9 +316,14 @@ fn random(seeds: std::ops::Range<u64>, queries: usize, edited: bool) -> [usize; 
 fn random_queries_over_shards() {
     let seed = from_environment("JINDOU_SEED", 1);
     let found = random(seed..seed + 20, 20, false);
+    are_more(found, [600, 100, 5]);
+}
+
+/// Checks numbers that [`random`] returns.
+fn are_more(found: [usize; 3], than: [usize; 3]) {
     println!("answers, run in parts, with rows that were sent: {found:?}");
     assert!(
-        found[0] > 600 && found[1] > 100 && found[2] > 5,
+        found.iter().zip(than).all(|(n, least)| *n > least),
         "{found:?}"
     );
 }
@@ -317,11 +331,7 @@ fn random_queries_over_shards() {
 #[test]
 fn random_queries_over_changed_shards() {
     let found = random(7000..7030, 20, true);
-    println!("answers, run in parts, with rows that were sent: {found:?}");
-    assert!(
-        found[0] > 900 && found[1] > 100 && found[2] > 5,
-        "{found:?}"
-    );
+    are_more(found, [900, 100, 5]);
 }
 
 /// A long test; docs/testing.md describes how to run it.
@@ -341,38 +351,21 @@ fn many_random_queries_over_changed_shards() {
 fn many_random_queries(edited: bool) {
     let seed = from_environment("JINDOU_SEED", 1000);
     let found = random(seed..seed + 500, 25, edited);
-    println!("answers, run in parts, with rows that were sent: {found:?}");
-    assert!(
-        found[0] > 20_000 && found[1] > 3000 && found[2] > 200,
-        "{found:?}"
-    );
+    are_more(found, [20_000, 3000, 200]);
 }
 
 /// A graph for queries with many rows on all shards.
 fn wide(nodes: usize) -> Vec<Quad> {
-    let node = |i: usize| oxrdf::NamedNode::new_unchecked(format!("http://e/n{}", i % nodes));
-    let p = |s: &str| oxrdf::NamedNode::new_unchecked(format!("http://e/{s}"));
     let mut out = Vec::new();
     for i in 0..nodes {
+        let node = format!("n{i}");
         for j in 1..6 {
-            let to = node(i * 7 + j * 13);
-            out.push(Quad::new(
-                node(i),
-                p("p"),
-                to,
-                oxrdf::GraphName::DefaultGraph,
-            ));
+            let to = named(&format!("n{}", (i * 7 + j * 13) % nodes));
+            out.push(triple(&node, "p", to));
         }
-        let class = p(&format!("C{}", i % 3));
-        let a = oxrdf::vocab::rdf::TYPE.into_owned();
-        out.push(Quad::new(node(i), a, class, oxrdf::GraphName::DefaultGraph));
-        let value = oxrdf::Literal::from(i as i64 % 17);
-        out.push(Quad::new(
-            node(i),
-            p("v"),
-            value,
-            oxrdf::GraphName::DefaultGraph,
-        ));
+        let (default, class) = (GraphName::DefaultGraph, named(&format!("C{}", i % 3)));
+        out.push(Quad::new(named(&node), rdf::TYPE, class, default));
+        out.push(triple(&node, "v", Literal::from(i as i64 % 17)));
     }
     out
 }
@@ -394,20 +387,12 @@ fn a_message_that_fails_fails_the_query() {
     let want = answer(&data, text).unwrap().bag();
     let mut failures = 0;
     for at in 0..4000 {
+        let options = within(Duration::from_secs(20));
+        // Planning also sends messages, which must not fail.
+        let plan = shards.plan(text);
         shards.wire.left.store(at, Ordering::SeqCst);
-        let options = ExecOptions {
-            cancel: CancelToken::with_deadline(Duration::from_secs(20)),
-            ..ExecOptions::default()
-        };
-        let snapshot_plan = {
-            // Planning also sends messages, which must not fail.
-            shards.wire.left.store(-1, Ordering::SeqCst);
-            let plan = shards.plan(text);
-            shards.wire.left.store(at, Ordering::SeqCst);
-            plan
-        };
         let mut sink = CollectSink::default();
-        let got = shards.run(&snapshot_plan, ShardMode::Fork, &options, &mut sink);
+        let got = shards.run(&plan, ShardMode::Fork, &options, &mut sink);
         let used_up = shards.wire.left.swap(-1, Ordering::SeqCst) < 0;
         match got {
             Ok(_) => assert_eq!(sink.rows, want.len(), "message {at}"),
@@ -466,31 +451,20 @@ fn queries_end_when_they_are_told_to() {
     let plan = shards.plan(FAR);
     shards.wire.slow.store(true, Ordering::SeqCst);
     // The query's deadline passes.
-    let options = ExecOptions {
-        cancel: CancelToken::with_deadline(Duration::from_millis(50)),
-        ..ExecOptions::default()
+    let fork = |plan: &Plan, options: &ExecOptions| {
+        let mut sink = CollectSink::default();
+        let ran = shards.run(plan, ShardMode::Fork, options, &mut sink);
+        ran.map(|_| sink.rows)
     };
     let begun = Stopwatch::start();
-    let got = shards.run(
-        &plan,
-        ShardMode::Fork,
-        &options,
-        &mut CollectSink::default(),
-    );
+    let got = fork(&plan, &within(Duration::from_millis(50)));
     assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
     assert!(begun.elapsed() < Duration::from_secs(2));
     shards.is_left_clean();
     // The caller cancels the query.
     let options = ExecOptions::default();
     let got = std::thread::scope(|s| {
-        let query = s.spawn(|| {
-            shards.run(
-                &plan,
-                ShardMode::Fork,
-                &options,
-                &mut CollectSink::default(),
-            )
-        });
+        let query = s.spawn(|| fork(&plan, &options));
         while shards.hub.parts() < 3 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -502,18 +476,10 @@ fn queries_end_when_they_are_told_to() {
     // The query needs only a few rows.
     shards.wire.slow.store(false, Ordering::SeqCst);
     let few = shards.plan(&format!("{FAR} LIMIT 3"));
-    let mut sink = CollectSink::default();
-    shards
-        .run(&few, ShardMode::Fork, &ExecOptions::default(), &mut sink)
-        .unwrap();
-    assert_eq!(sink.rows, 3);
+    assert_eq!(fork(&few, &ExecOptions::default()).unwrap(), 3);
     shards.is_left_clean();
     let ask = shards.plan("PREFIX : <http://e/> ASK { ?a :p ?b . ?b :p ?c . ?c a :C1 }");
-    let mut sink = CollectSink::default();
-    shards
-        .run(&ask, ShardMode::Fork, &ExecOptions::default(), &mut sink)
-        .unwrap();
-    assert!(sink.rows > 0);
+    assert!(fork(&ask, &ExecOptions::default()).unwrap() > 0);
     shards.is_left_clean();
 }
 
@@ -525,12 +491,8 @@ fn memory_is_limited_at_every_shard() {
     let plan = shards.plan(FAR);
     let (mut refused, mut done) = (0, 0);
     for kib in [16, 64, 256, 1024, 65_536] {
-        let options = ExecOptions {
-            memory: MemoryBudget::new(kib << 10),
-            ..ExecOptions::default()
-        };
         let mut sink = CollectSink::default();
-        match shards.run(&plan, ShardMode::Fork, &options, &mut sink) {
+        match shards.run(&plan, ShardMode::Fork, &in_memory(kib << 10), &mut sink) {
             Ok(_) => done += 1,
             Err(Error::Limit(_)) => refused += 1,
             Err(e) => panic!("{kib} KiB: {e}"),
@@ -548,14 +510,7 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
     let count = "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 }";
     let distinct =
         "PREFIX : <http://e/> SELECT DISTINCT ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 }";
-    let bytes = |ran: &ExecutionOutcome| -> u64 {
-        let lines = ran.details.lines().filter(|l| l.starts_with("shard "));
-        let of = |l: &str| {
-            let (head, _) = l.split_once(" bytes")?;
-            head.rsplit(' ').next()?.parse::<u64>().ok()
-        };
-        lines.filter_map(of).sum()
-    };
+    let bytes = |ran: &ExecutionOutcome| top::sum(ran, " bytes");
     let (got, all) = shards.forked(FAR);
     assert_eq!(got.bag(), answer(&data, FAR).unwrap().bag());
     let grouped = |what: &str| {
@@ -575,12 +530,8 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
     for text in [count, distinct].into_iter().chain(texts) {
         let (got, ran) = shards.forked(text);
         assert_eq!(got.bag(), answer(&data, text).unwrap().bag(), "{text}");
-        assert!(
-            bytes(&ran) < bytes(&all),
-            "{text}: {} of {}",
-            bytes(&ran),
-            bytes(&all)
-        );
+        let (few, all) = (bytes(&ran), bytes(&all));
+        assert!(few < all, "{text}: {few} of {all}");
     }
     shards.is_left_clean();
 }

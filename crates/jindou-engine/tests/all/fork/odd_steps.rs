@@ -1,10 +1,11 @@
 //! Runs steps that were damaged in transfer and could still be decoded. Wrong rows and errors are acceptable, but no
 //! panics, no work beyond the time limit, and no memory that stays charged.
 
+use crate::support::{in_batches, plan_of};
 use jindou_engine::{CountSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_model::{CancelToken, Error, MemoryBudget};
 use jindou_plan::wire::{is_exploration, is_sendable, put_steps, steps};
-use jindou_plan::{Operator, PlanOptions, Step, Weight};
+use jindou_plan::{Operator, Step, Weight};
 use jindou_store::shard::Sharding;
 use jindou_store::{Changes, Snapshot, testing};
 use jindou_testing::{Rng, Stopwatch, quads, query};
@@ -63,8 +64,7 @@ fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
         for _ in 0..queries {
             let q = query(&mut rng, &data);
             let snapshot = [&plain, &edited, &sharded][rng.below(3)];
-            let parsed = jindou_plan::parse(&q.text).unwrap();
-            let mut plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
+            let mut plan = plan_of(snapshot, &q.text);
             let mut changed = false;
             plan.root.walk_mut(&mut |op| {
                 changed |= match op {
@@ -85,11 +85,9 @@ fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
             plan.weight = weight;
             let memory = MemoryBudget::new(64 << 20);
             let options = ExecOptions {
-                threads,
-                batch_rows,
                 memory: memory.clone(),
                 cancel: CancelToken::with_deadline(LIMIT),
-                ..ExecOptions::default()
+                ..in_batches(threads, batch_rows)
             };
             let at = Stopwatch::start();
             let (terms, mut sink) = (QueryTerms::new(), CountSink::default());
@@ -108,12 +106,8 @@ fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
                     plan.root
                 );
             }
-            assert!(
-                at.elapsed() < 10 * LIMIT,
-                "seed {seed}: {:?}\n{:#?}",
-                at.elapsed(),
-                plan.root
-            );
+            let time = at.elapsed();
+            assert!(time < 10 * LIMIT, "seed {seed}: {time:?}\n{:#?}", plan.root);
             drop(terms);
             assert_eq!(memory.used(), 0, "seed {seed}: {:#?}", plan.root);
         }

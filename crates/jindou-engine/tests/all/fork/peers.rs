@@ -1,13 +1,14 @@
 //! Servers that send invalid messages, many queries on few places, and starts of every size.
 
-use super::faults::{run, some_shards, tag, within};
+use super::faults::{run, some_shards, tag};
 use super::{MODES, Shards, hashed, wide};
+use crate::support::within;
 use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{ExecOptions, Main, ShardMode, Sink, WorkerPool};
 use jindou_graph::shard::Posts;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_testing::{Rng, Stopwatch, answer, quads, query};
-use oxrdf::{GraphName, NamedNode, Quad};
+use jindou_testing::{Rng, Stopwatch, answer, named, quads, query, triple};
+use oxrdf::Quad;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -19,105 +20,64 @@ const RUN: u8 = 7;
 
 const CHAIN: &str = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?c a :C1 }";
 
-/// The bytes of a message: the query's name, a tag, and numbers of eight or four bytes.
-struct Said(Vec<u8>);
+/// A number of a message, of one, four or eight bytes.
+#[derive(Clone, Copy)]
+enum Number {
+    Byte(u8),
+    Short(u32),
+    Long(u64),
+}
 
-impl Said {
-    fn new(name: &[u8], tag: u8) -> Self {
-        Self([name, &[tag]].concat())
-    }
+use Number::{Byte, Long, Short};
 
-    fn long(mut self, all: &[u64]) -> Self {
-        all.iter().for_each(|n| self.0.extend(n.to_le_bytes()));
-        self
+/// The bytes of a message: the query's name, a tag, and numbers.
+fn said(name: &[u8], tag: u8, numbers: &[Number]) -> Vec<u8> {
+    let mut bytes = [name, &[tag]].concat();
+    for number in numbers {
+        match number {
+            Byte(n) => bytes.push(*n),
+            Short(n) => bytes.extend(n.to_le_bytes()),
+            Long(n) => bytes.extend(n.to_le_bytes()),
+        }
     }
-
-    fn short(mut self, all: &[u32]) -> Self {
-        all.iter().for_each(|n| self.0.extend(n.to_le_bytes()));
-        self
-    }
+    bytes
 }
 
 /// Messages that a faulty server which knows a query's name may send to a part or to the coordinator.
 fn odd_messages(name: &[u8], begin: &[u8]) -> Vec<Vec<u8>> {
-    let said = |tag| Said::new(name, tag);
-    let report = |from| said(3).short(&[from]);
-    let none = [0, 0];
+    let said = |tag, numbers: &[Number]| said(name, tag, numbers);
+    let report = |numbers: &[Number], counts: &[Number]| said(3, &[numbers, counts].concat());
+    let (zero, all, last) = (Long(0), Long(u64::MAX), Short(u32::MAX));
+    let none: &[Number] = &[zero; 7];
+    let two_columns = [
+        Long(9),
+        Short(2),
+        Long(1),
+        Short(2),
+        Long(1),
+        Short(0),
+        Long(1),
+        Short(u32::MAX - 1),
+    ];
+    let row_of_five = [Short(9), zero, zero, Long(1), Short(1), Long(1), Short(5)];
+    let unknown_sender = [last, Long(1), Long(3), Long(1), Long(4), zero, Short(0)];
     vec![
         begin.to_vec(),
-        said(1).long(&[7]).0.into_iter().chain([0]).collect(),
-        said(1).long(&[7]).0.into_iter().chain([1]).collect(),
+        said(1, &[Long(7), Byte(0)]),
+        said(1, &[Long(7), Byte(1)]),
         // Messages with rows: number, step, number of rows, columns.
-        said(2)
-            .long(&[9])
-            .short(&[1])
-            .long(&[u64::MAX])
-            .short(&[0])
-            .0,
-        said(2).long(&[9]).short(&[0]).long(&[1]).short(&[0]).0,
-        said(2)
-            .long(&[9])
-            .short(&[u32::MAX])
-            .long(&[0])
-            .short(&[0])
-            .0,
-        said(2)
-            .long(&[9])
-            .short(&[1])
-            .long(&[1])
-            .short(&[1])
-            .long(&[1])
-            .short(&[u32::MAX])
-            .0,
-        said(2)
-            .long(&[9])
-            .short(&[2])
-            .long(&[1])
-            .short(&[2])
-            .long(&[1])
-            .short(&[0])
-            .long(&[1])
-            .short(&[u32::MAX - 1])
-            .0,
+        said(2, &[Long(9), Short(1), all, Short(0)]),
+        said(2, &[Long(9), Short(0), Long(1), Short(0)]),
+        said(2, &[Long(9), last, zero, Short(0)]),
+        said(2, &[Long(9), Short(1), Long(1), Short(1), Long(1), last]),
+        said(2, &two_columns),
         // Reports: numbers of processed messages, numbers of sent messages, rows, columns, counts.
-        report(0)
-            .long(&none)
-            .long(&[u64::MAX])
-            .short(&[0])
-            .long(&[0; 7])
-            .0,
-        report(9)
-            .long(&none)
-            .long(&[1])
-            .short(&[1])
-            .long(&[1])
-            .short(&[5])
-            .long(&[0; 7])
-            .0,
-        report(1)
-            .long(&none)
-            .long(&[0])
-            .short(&[0])
-            .long(&[2])
-            .long(&[u64::MAX; 14])
-            .long(&[u64::MAX; 6])
-            .0,
-        report(1)
-            .long(&none)
-            .long(&[0])
-            .short(&[0])
-            .long(&[2])
-            .long(&[u64::MAX; 14])
-            .long(&[u64::MAX; 6])
-            .0,
-        report(u32::MAX)
-            .long(&[1, 3, 1, 4])
-            .long(&[0])
-            .short(&[0])
-            .long(&[0; 7])
-            .0,
-        said(5).0,
-        said(6).0,
+        report(&[Short(0), zero, zero, all, Short(0)], none),
+        report(&row_of_five, none),
+        report(&[Short(1), zero, zero, zero, Short(0), Long(2)], &[all; 20]),
+        report(&unknown_sender, none),
+        said(5, &[]),
+        said(6, &[]),
     ]
 }
 
@@ -134,7 +94,7 @@ fn a_peer_may_say_anything() {
         let said = Arc::new(AtomicBool::new(false));
         let (hub, said_here) = (shards.hub.clone(), Arc::clone(&said));
         let begin = Mutex::new(Vec::new());
-        *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
+        shards.watch(move |all| {
             let ShardRequest::Post(bytes) = &all[0].1 else {
                 return Ok(());
             };
@@ -149,14 +109,10 @@ fn a_peer_may_say_anything() {
                 _ => {}
             }
             Ok(())
-        }));
+        });
         let begun = Stopwatch::start();
-        let got = run(
-            &shards,
-            CHAIN,
-            ShardMode::Fork,
-            &within(Duration::from_millis(500)),
-        );
+        let options = within(Duration::from_millis(500));
+        let got = run(&shards, CHAIN, ShardMode::Fork, &options);
         assert!(said.load(Ordering::SeqCst));
         match got {
             Ok(rows) if rows == want => right += 1,
@@ -167,11 +123,9 @@ fn a_peer_may_say_anything() {
             Err(Error::Shard { .. } | Error::Internal(_) | Error::Cancelled) => failed += 1,
             Err(e) => panic!("message {at} to {to}: {e}"),
         }
-        assert!(
-            begun.elapsed() < Duration::from_secs(3),
-            "message {at} to {to}"
-        );
-        *shards.wire.look.lock().unwrap() = None;
+        let time = begun.elapsed();
+        assert!(time < Duration::from_secs(3), "message {at} to {to}");
+        shards.unwatch();
         shards.is_left_clean();
     }
     // Messages 6 and 7 have rows that fit the query; these are accepted, but the steps find no matches for them.
@@ -186,17 +140,17 @@ fn a_part_that_ended_before_it_began_is_not_begun() {
     let shards = some_shards(&data, 3, 1);
     let begin: Arc<Mutex<Vec<u8>>> = Arc::default();
     let seen = Arc::clone(&begin);
-    *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
+    shards.watch(move |all| {
         if let (Some(BEGIN), ShardRequest::Post(bytes)) = (tag(&all[0].1), &all[0].1) {
             *seen.lock().unwrap() = bytes.clone();
         }
         Ok(())
-    }));
+    });
     run(&shards, CHAIN, ShardMode::Fork, &ExecOptions::default()).unwrap();
     let mut begin = begin.lock().unwrap().clone();
     // Change the query's number, so that the message begins a part of another query.
     begin[4] ^= 0x55;
-    let end = Said::new(&begin[..12], 6).0;
+    let end = said(&begin[..12], 6, &[]);
     shards.hub.take(1, &end).unwrap();
     shards.hub.take(1, &begin).unwrap();
     assert_eq!(shards.hub.parts(), 0);
@@ -208,9 +162,22 @@ fn a_part_that_ended_before_it_began_is_not_begun() {
 
 /// A pool with a number of places. A thread holds at most one.
 #[derive(Debug)]
-struct Places {
+pub struct Places {
     free: Mutex<usize>,
     wake: Condvar,
+}
+
+impl Places {
+    pub fn new(places: usize) -> Self {
+        Self {
+            free: Mutex::new(places),
+            wake: Condvar::new(),
+        }
+    }
+
+    pub fn free(&self) -> usize {
+        *self.free.lock().unwrap()
+    }
 }
 
 thread_local! {
@@ -233,11 +200,8 @@ impl WorkerPool for Places {
         let mut free = self.free.lock().unwrap();
         while *free == 0 {
             cancel.check()?;
-            free = self
-                .wake
-                .wait_timeout(free, Duration::from_millis(5))
-                .unwrap()
-                .0;
+            let waited = self.wake.wait_timeout(free, Duration::from_millis(5));
+            free = waited.unwrap().0;
         }
         *free -= 1;
         HAS_PLACE.set(true);
@@ -258,10 +222,7 @@ impl WorkerPool for Places {
 fn queries_share_one_place() {
     let mut rng = Rng::new(4);
     let data = quads(&mut rng);
-    let pool = Arc::new(Places {
-        free: Mutex::new(1),
-        wake: Condvar::new(),
-    });
+    let pool = Arc::new(Places::new(1));
     let shards = Shards::in_places(&data, hashed(6), 2, 2, Arc::<Places>::clone(&pool));
     let asked: Vec<_> = (0..60)
         .filter_map(|_| {
@@ -281,41 +242,25 @@ fn queries_share_one_place() {
                     };
                     let mode = MODES[(at + part) % 2];
                     let got = shards.answer(&q.text, mode, &options);
-                    let got = got
-                        .unwrap_or_else(|e| panic!("{mode:?}: {}\n{e}", q.text))
-                        .0
-                        .bag();
-                    assert!(
-                        got.len() == want.len() && (q.counts_only || got == *want),
-                        "{}",
-                        q.text
-                    );
+                    let (got, _) = got.unwrap_or_else(|e| panic!("{mode:?}: {}\n{e}", q.text));
+                    let got = got.bag();
+                    let is_right = got.len() == want.len() && (q.counts_only || got == *want);
+                    assert!(is_right, "{}", q.text);
                 }
             });
         }
     });
     shards.is_left_clean();
-    assert_eq!(*pool.free.lock().unwrap(), 1);
+    assert_eq!(pool.free(), 1);
 }
 
 /// A graph with a hub whose list is divided into pages if it is long. Most of the next edges are on other shards.
 fn hub(leaves: usize) -> Vec<Quad> {
-    let node = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
     let mut out = Vec::new();
     for i in 0..leaves {
-        let leaf = node(format!("l{i}"));
-        out.push(Quad::new(
-            node("hub".into()),
-            node("p".into()),
-            leaf.clone(),
-            GraphName::DefaultGraph,
-        ));
-        out.push(Quad::new(
-            leaf,
-            node("q".into()),
-            node(format!("o{}", i % 3)),
-            GraphName::DefaultGraph,
-        ));
+        let leaf = format!("l{i}");
+        out.push(triple("hub", "p", named(&leaf)));
+        out.push(triple(&leaf, "q", named(&format!("o{}", i % 3))));
     }
     out
 }
@@ -373,15 +318,13 @@ fn a_long_result_is_taken_slowly_in_little_memory() {
     let data = wide(3000);
     let shards = some_shards(&data, 3, 2);
     let text = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?c :p ?d }";
-    let plan = shards.plan(text);
+    let (plan, mut sink) = (shards.plan(text), Slow(0));
     let options = ExecOptions {
         memory: MemoryBudget::new(3 << 20),
         ..within(Duration::from_secs(60))
     };
-    let mut sink = Slow(0);
-    shards
-        .run(&plan, ShardMode::Fork, &options, &mut sink)
-        .unwrap();
+    let ran = shards.run(&plan, ShardMode::Fork, &options, &mut sink);
+    ran.unwrap();
     assert_eq!(sink.0, 3000 * 5 * 5 * 5);
     assert!(options.memory.peak() < 3 << 20);
     shards.is_left_clean();
@@ -403,19 +346,17 @@ fn a_light_exploration_that_takes_long_is_run_in_place() {
             let told = Arc::new(AtomicBool::new(false));
             let lists = AtomicBool::new(is_slow);
             let seen = Arc::clone(&told);
-            *shards.wire.look.lock().unwrap() =
-                Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
-                    match tag(&all[0].1) {
-                        Some(RUN) => seen.store(true, Ordering::SeqCst),
-                        None if seen.load(Ordering::SeqCst)
-                            && lists.swap(false, Ordering::SeqCst) =>
-                        {
-                            std::thread::sleep(Duration::from_millis(300));
-                        }
-                        _ => {}
+            shards.watch(move |all| {
+                let is_told = seen.load(Ordering::SeqCst);
+                match tag(&all[0].1) {
+                    Some(RUN) => seen.store(true, Ordering::SeqCst),
+                    None if is_told && lists.swap(false, Ordering::SeqCst) => {
+                        std::thread::sleep(Duration::from_millis(300));
                     }
-                    Ok(())
-                }));
+                    _ => {}
+                }
+                Ok(())
+            });
             let options = within(Duration::from_secs(20));
             let (got, ran) = shards.answer(&text, ShardMode::Dynamic, &options).unwrap();
             assert_eq!(got.bag(), want, "{text}");
@@ -426,11 +367,8 @@ fn a_light_exploration_that_takes_long_is_run_in_place() {
                 declined += usize::from(!is_there);
             }
         }
-        *shards.wire.look.lock().unwrap() = None;
+        shards.unwatch();
     }
-    assert!(
-        there > 0 && declined > 0,
-        "{there} there, {declined} declined"
-    );
+    assert!(there > 0 && declined > 0, "{there}, {declined} declined");
     shards.is_left_clean();
 }

@@ -6,7 +6,7 @@ use jindou_engine::{CollectSink, ExecOptions, Execution, ExecutorChoice, QueryTe
 use jindou_graph::shard::{EVERYTHING, Sharded};
 use jindou_model::{CancelToken, Direction};
 use jindou_store::shard::Sharding;
-use jindou_testing::Rng;
+use jindou_testing::{Rng, named};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 type Edges = BTreeSet<(usize, usize)>;
 
 fn node(kind: &str, number: usize) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/{kind}{number:05}"))
+    named(&format!("{kind}{number:05}"))
 }
 
 /// Edges from students to their departments, from departments to their universities, and from students to the
@@ -63,10 +63,9 @@ impl Data {
             (&self.degree, "s", "degree", "u"),
         ];
         let quads = each.into_iter().flat_map(|(edges, from, p, to)| {
-            let predicate = NamedNode::new_unchecked(format!("http://e/{p}"));
-            edges.iter().map(move |&(a, b)| {
-                Quad::new(node(from, a), predicate.clone(), node(to, b), graph.clone())
-            })
+            edges
+                .iter()
+                .map(move |&(a, b)| Quad::new(node(from, a), named(p), node(to, b), graph.clone()))
         });
         quads.collect()
     }
@@ -78,12 +77,8 @@ impl Data {
         for &(s, d) in &self.member {
             for &(_, u) in self.part.range((d, 0)..(d + 1, 0)) {
                 if self.degree.contains(&(s, u)) {
-                    found.push(format!(
-                        "{} {} {}",
-                        node("d", d),
-                        node("u", u),
-                        node("s", s)
-                    ));
+                    let names = [node("d", d), node("u", u), node("s", s)];
+                    found.push(names.map(|n| n.to_string()).join(" "));
                 }
             }
         }
@@ -100,7 +95,7 @@ fn shared_lists_over_shards_are_one_store_s() {
     let (mut found, mut lists) = (0, [0; 2]);
     for round in 0..40 {
         let data = Data::random(&mut rng);
-        let graph = GraphName::from(NamedNode::new_unchecked("http://e/g"));
+        let graph = GraphName::from(named("g"));
         let mut quads = data.quads(&GraphName::DefaultGraph);
         let other = (rng.below(2) == 0).then(|| Data::random(&mut rng));
         quads.extend(other.iter().flat_map(|o| o.quads(&graph)));
@@ -154,10 +149,7 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
             executor: &ExecutorChoice::Shards(Arc::new(shards.hub.executor(ShardMode::InPlace))),
         };
         execution.stream(&mut sink).unwrap();
-        (
-            sink.rows,
-            snapshot.as_sharded().map_or(0, |s| s.traffic().bytes),
-        )
+        (sink.rows, snapshot.as_sharded().unwrap().traffic().bytes)
     };
     let members = bytes("?z :part ?y . ?x :member ?z");
     let degrees = bytes("?z :part ?y . ?x :degree ?y");
@@ -178,10 +170,8 @@ fn no_list_but_the_first_is_longer_than_was_asked_for() {
     };
     let shards = Shards::new(&data.quads(&GraphName::DefaultGraph), hashed(2), 1, 1);
     let id = |name: &str| shards.snapshot.lookup(name.as_bytes()).unwrap();
-    let member = shards
-        .snapshot
-        .predicate_of(id("<http://e/member"))
-        .unwrap();
+    let member = id("<http://e/member");
+    let member = shards.snapshot.predicate_of(member).unwrap();
     let blocks = shards.snapshot.as_sharded().map(Sharded::blocks).unwrap();
     let mut asked = 0;
     // The first five departments have members, the others have none.

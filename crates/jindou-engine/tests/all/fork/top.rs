@@ -2,27 +2,27 @@
 //! those of the same data in one store, and checks how many rows are sent.
 
 use super::{MODES, Shards, cut, hashed};
-use crate::support::run;
+use crate::support::{in_memory, parts, plan_of, run};
 use jindou_engine::{ExecOptions, ExecutionOutcome, ShardMode};
 use jindou_graph::shard::Posts;
-use jindou_model::{Error, MemoryBudget, term};
+use jindou_model::{Error, term};
 use jindou_plan::wire::put_steps;
-use jindou_plan::{Operator, PlanOptions, Walk};
+use jindou_plan::{Operator, Walk};
 use jindou_store::{Base, Snapshot, testing};
-use jindou_testing::{Answer, Rng, answer, from_environment};
+use jindou_testing::{Answer, Rng, answer, from_environment, named, triple};
 use oxrdf::vocab::xsd;
-use oxrdf::{BlankNode, GraphName, Literal, NamedNode, Quad, Term};
+use oxrdf::{BlankNode, Literal, NamedNode, Quad, Term};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 type Row = Vec<Option<Term>>;
 
 fn node(i: usize) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/n{i}"))
+    named(&format!("n{i}"))
 }
 
-pub fn named(s: &str) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/{s}"))
+fn quad(s: usize, p: &str, o: impl Into<Term>) -> Quad {
+    triple(&format!("n{s}"), p, o)
 }
 
 /// A random value of any kind; many are equal. Their texts are canonical, since `spareval` does not preserve other
@@ -64,14 +64,12 @@ fn value(rng: &mut Rng, spread: usize) -> Term {
 
 /// Nodes with edges `p`, with values `v`, and some of them with values `w`.
 fn data(rng: &mut Rng, nodes: usize) -> Vec<Quad> {
-    let quad =
-        |s: usize, p: &str, o: Term| Quad::new(node(s), named(p), o, GraphName::DefaultGraph);
     let spread = rng.one(&[3, 40, 2000]);
     let numbers_only = rng.chance(30);
     let mut out = Vec::new();
     for i in 0..nodes {
         for _ in 0..rng.below(5) {
-            out.push(quad(i, "p", node(rng.below(nodes)).into()));
+            out.push(quad(i, "p", node(rng.below(nodes))));
         }
         for _ in 0..1 + rng.below(2) {
             let v = match numbers_only {
@@ -101,8 +99,7 @@ impl One {
 
     fn answer(&self, text: &str) -> Vec<Row> {
         let snapshot = Snapshot::of_base(Arc::clone(&self.base));
-        let query = jindou_plan::parse(text).unwrap();
-        let plan = jindou_plan::plan(&query, &snapshot, &PlanOptions::default()).unwrap();
+        let plan = plan_of(&snapshot, text);
         let Answer::Rows(_, rows) = run(&snapshot, &plan, &ExecOptions::default()).unwrap() else {
             panic!("{text}")
         };
@@ -115,11 +112,8 @@ impl One {
             return a.is_none() && b.is_none();
         };
         let dictionary = self.base.dictionary();
-        let key = |t: &Term| {
-            dictionary
-                .lookup(&term::encode(t))
-                .map(|id| dictionary.sort_key(id))
-        };
+        let id = |t: &Term| dictionary.lookup(&term::encode(t));
+        let key = |t: &Term| id(t).map(|id| dictionary.sort_key(id));
         match (key(x), key(y)) {
             (Some(x), Some(y)) => x == y,
             _ => x == y,
@@ -135,59 +129,26 @@ struct Sorted {
 }
 
 fn sorted(rng: &mut Rng, rows: usize) -> Sorted {
-    let (select, pattern, by): (&str, &str, &[&str]) = rng.one(&[
-        ("?x ?a", "?a :p ?b . ?b :v ?x", &["0", "0 1", "1"]),
-        (
-            "?x ?a ?b",
-            "?a :p ?b . ?b :v ?x",
-            &["0", "1 0", "2", "0 2 1"],
-        ),
-        (
-            "?x ?a",
-            "?a :p ?b . ?b :p ?c . ?c :v ?x",
-            &["0", "1", "0 1"],
-        ),
-        (
-            "?x ?b ?y",
-            "?a :p ?b . ?b :v ?x OPTIONAL { ?b :w ?y }",
-            &["0", "2", "0 2", "2 0", "1"],
-        ),
-        (
-            "?x ?y ?z",
-            "?a :p ?b . ?b :v ?x OPTIONAL { ?b :w ?y OPTIONAL { ?y :p ?z } }",
-            &["0", "1", "2 0"],
-        ),
-        (
-            "?x ?y",
-            "?a :p ?b . ?b :v ?x BIND(STR(?x) AS ?y)",
-            &["0", "1", "1 0"],
-        ),
-        ("?x ?b", "?a :p ?b . ?b :v ?x FILTER(?x < 5)", &["0", "0 1"]),
-        (
-            "?x ?b",
-            "?a :p ?b . ?b :v ?x FILTER(STRLEN(STR(?x)) > 2)",
-            &["0"],
-        ),
-        ("?x ?b", "?a :p ?b . ?b :v ?x MINUS { ?b :w ?y }", &["0"]),
-        (
-            "?x ?b",
-            "?a :p ?b . ?b :v ?x FILTER EXISTS { ?b :w ?y }",
-            &["0"],
-        ),
-        (
-            "?x ?b",
-            "?a :p ?b . { ?b :v ?x } UNION { ?b :w ?x }",
-            &["0", "0 1"],
-        ),
-        (
-            "?x ?b",
-            "{ SELECT ?b ?x { ?a :p ?b . ?b :v ?x } } ?b :p ?d",
-            &["0"],
-        ),
-        ("DISTINCT ?x", "?a :p ?b . ?b :v ?x", &["0"]),
-        ("DISTINCT ?x ?b", "?a :p ?b . ?b :v ?x", &["0", "1 0"]),
-    ]);
-    let by: Vec<usize> = rng.one(by).split(' ').map(|n| n.parse().unwrap()).collect();
+    // The columns, the pattern, and choices of columns to sort by.
+    let [select, pattern, by] = parts(rng.one(&[
+        "?x ?a | ?a :p ?b . ?b :v ?x | 0, 0 1, 1",
+        "?x ?a ?b | ?a :p ?b . ?b :v ?x | 0, 1 0, 2, 0 2 1",
+        "?x ?a | ?a :p ?b . ?b :p ?c . ?c :v ?x | 0, 1, 0 1",
+        "?x ?b ?y | ?a :p ?b . ?b :v ?x OPTIONAL { ?b :w ?y } | 0, 2, 0 2, 2 0, 1",
+        "?x ?y ?z | ?a :p ?b . ?b :v ?x OPTIONAL { ?b :w ?y OPTIONAL { ?y :p ?z } } | 0, 1, 2 0",
+        "?x ?y | ?a :p ?b . ?b :v ?x BIND(STR(?x) AS ?y) | 0, 1, 1 0",
+        "?x ?b | ?a :p ?b . ?b :v ?x FILTER(?x < 5) | 0, 0 1",
+        "?x ?b | ?a :p ?b . ?b :v ?x FILTER(STRLEN(STR(?x)) > 2) | 0",
+        "?x ?b | ?a :p ?b . ?b :v ?x MINUS { ?b :w ?y } | 0",
+        "?x ?b | ?a :p ?b . ?b :v ?x FILTER EXISTS { ?b :w ?y } | 0",
+        "?x ?b | ?a :p ?b . { ?b :v ?x } UNION { ?b :w ?x } | 0, 0 1",
+        "?x ?b | { SELECT ?b ?x { ?a :p ?b . ?b :v ?x } } ?b :p ?d | 0",
+        "DISTINCT ?x | ?a :p ?b . ?b :v ?x | 0",
+        "DISTINCT ?x ?b | ?a :p ?b . ?b :v ?x | 0, 1 0",
+    ]));
+    let choices: Vec<&str> = by.split(", ").collect();
+    let by = rng.one(&choices).split(' ');
+    let by: Vec<usize> = by.map(|n| n.parse().unwrap()).collect();
     let names: Vec<&str> = select.split(' ').filter(|c| c.starts_with('?')).collect();
     let each: Vec<String> = by
         .iter()
@@ -300,14 +261,12 @@ fn ways(nodes: usize) -> Vec<Quad> {
     for i in (1..nodes).rev() {
         values.swap(i, rng.below(i + 1));
     }
-    let quad =
-        |s: usize, p: &str, o: Term| Quad::new(node(s), named(p), o, GraphName::DefaultGraph);
     let mut out = Vec::new();
     for (i, &value) in values.iter().enumerate() {
         for j in 0..EDGES {
-            out.push(quad(i, "p", node((i * 7 + j * 13) % nodes).into()));
+            out.push(quad(i, "p", node((i * 7 + j * 13) % nodes)));
         }
-        out.push(quad(i, "v", Literal::from(value as i64).into()));
+        out.push(quad(i, "v", Literal::from(value as i64)));
     }
     out
 }
@@ -391,11 +350,7 @@ fn the_first_rows_within_limits_of_memory() {
     let text = format!("{WAYS} ORDER BY DESC(?x) LIMIT 3000");
     let [mut refused, mut done] = [0; 2];
     for kib in [16, 64, 256, 1024, 4096, 65_536] {
-        let options = ExecOptions {
-            memory: MemoryBudget::new(kib << 10),
-            ..ExecOptions::default()
-        };
-        match shards.answer(&text, ShardMode::Fork, &options) {
+        match shards.answer(&text, ShardMode::Fork, &in_memory(kib << 10)) {
             Ok((Answer::Rows(_, got), _)) => {
                 let value = |place: usize| (999 - place / EDGES / EDGES) as i64;
                 let want = (0..3000).map(|p| Some(Literal::from(value(p)).into()));
@@ -445,10 +400,7 @@ fn a_column_that_is_not_there_is_refused() {
         String::from_utf8_lossy(&answer).into_owned()
     };
     let refused = begin(1 << 40, 90);
-    assert!(
-        refused.contains("the first rows by a column"),
-        "{refused:?}"
-    );
+    assert!(refused.contains("the first rows by a column"), "{refused}");
     assert_eq!(shards.hub.parts(), 0);
     begin((1 << 40) + 1, 0);
     assert_eq!(shards.hub.parts(), 1, "it is begun");

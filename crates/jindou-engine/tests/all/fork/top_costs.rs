@@ -1,7 +1,7 @@
 //! Measures the costs of ORDER BY with LIMIT, with and without shards that leave out rows.
 
 use super::Shards;
-use super::top::{held, named, sum};
+use super::top::{held, sum};
 use jindou_engine::{
     CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, Needs, PulledRows, QueryTerms,
     ShardMode, Sink, StepProfile, Task,
@@ -9,8 +9,8 @@ use jindou_engine::{
 use jindou_model::Result;
 use jindou_plan::Slot;
 use jindou_store::shard::{Placement, Sharding};
-use jindou_testing::Rng;
-use oxrdf::{GraphName, Literal, Quad, Term};
+use jindou_testing::{Rng, named, triple};
+use oxrdf::{Literal, Quad, Term};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -117,33 +117,18 @@ fn students(n: usize) -> Vec<Quad> {
     let mut rng = Rng::new(1);
     let mut out = Vec::new();
     for i in 0..n {
-        let student = named(&format!("www.University{}.edu/Student{i}", i % 10));
-        let mut quad = |p: &str, o: Term| {
-            out.push(Quad::new(
-                student.clone(),
-                named(p),
-                o,
-                GraphName::DefaultGraph,
-            ));
-        };
+        let student = format!("www.University{}.edu/Student{i}", i % 10);
+        let mut quad = |p: &str, o: Term| out.push(triple(&student, p, o));
         let name = format!("{:08x} of students", rng.below(1 << 31));
         quad("name", Literal::from(name.as_str()).into());
         quad("score", Literal::from(rng.below(1 << 20) as i64).into());
         quad("grade", Literal::from(rng.below(20) as i64).into());
-        quad(
-            "member",
-            named(&format!("department{}", rng.below(500))).into(),
-        );
+        let department = format!("department{}", rng.below(500));
+        quad("member", named(&department).into());
     }
     for d in 0..500 {
-        let department = named(&format!("department{d}"));
         let name = Literal::from(format!("Department {d}").as_str());
-        out.push(Quad::new(
-            department,
-            named("name"),
-            name,
-            GraphName::DefaultGraph,
-        ));
+        out.push(triple(&format!("department{d}"), "name", name));
     }
     out
 }
@@ -157,52 +142,26 @@ fn costs_of_the_first_rows() {
     for placement in [Placement::Range, Placement::Hash] {
         let sharding = Sharding::new(4).with_placement(placement);
         let shards = Shards::new(&data, sharding, 1, 1);
-        let p = "PREFIX : <http://e/> SELECT";
-        for (text, all) in [
-            (
-                format!("{p} ?s ?x {{ ?s :member ?d ; :name ?x }} ORDER BY ?x LIMIT 10"),
-                n,
-            ),
-            (
-                format!("{p} ?s ?x {{ ?s :member ?d ; :score ?x }} ORDER BY DESC(?x) LIMIT 10"),
-                n,
-            ),
-            (
-                format!("{p} ?s ?x {{ ?s :member ?d ; :grade ?x }} ORDER BY ?x LIMIT 10"),
-                n,
-            ),
-            (
-                format!(
-                    "{p} ?s ?x {{ ?s :member ?d ; :grade ?x ; :name ?y }} ORDER BY ?x ?y LIMIT 10"
-                ),
-                n,
-            ),
-            (
-                format!("{p} ?s ?x {{ ?s :member ?d . ?d :name ?x }} ORDER BY ?x LIMIT 10"),
-                n,
-            ),
-            (
-                format!("{p} ?s {{ ?s :member ?d ; :score ?x }} ORDER BY DESC(?s) LIMIT 10"),
-                n,
-            ),
-            (
-                format!("{p} ?s ?x {{ ?s :member ?d ; :name ?x }} ORDER BY ?x LIMIT 1000"),
-                n,
-            ),
-            (
-                format!("{p} ?s ?x {{ ?s :member ?d ; :name ?x }} ORDER BY ?x LIMIT 10000"),
-                n,
-            ),
+        for text in [
+            "?s ?x { ?s :member ?d ; :name ?x } ORDER BY ?x LIMIT 10",
+            "?s ?x { ?s :member ?d ; :score ?x } ORDER BY DESC(?x) LIMIT 10",
+            "?s ?x { ?s :member ?d ; :grade ?x } ORDER BY ?x LIMIT 10",
+            "?s ?x { ?s :member ?d ; :grade ?x ; :name ?y } ORDER BY ?x ?y LIMIT 10",
+            "?s ?x { ?s :member ?d . ?d :name ?x } ORDER BY ?x LIMIT 10",
+            "?s { ?s :member ?d ; :score ?x } ORDER BY DESC(?s) LIMIT 10",
+            "?s ?x { ?s :member ?d ; :name ?x } ORDER BY ?x LIMIT 1000",
+            "?s ?x { ?s :member ?d ; :name ?x } ORDER BY ?x LIMIT 10000",
         ] {
+            let text = format!("PREFIX : <http://e/> SELECT {text}");
             println!("{placement:?} {text}");
             let mut times = [vec![], vec![]];
             for turn in 0..6 {
                 let is_told = turn % 2 == 1;
-                let costs = costs(&shards, &text, is_told, all as u64);
+                let costs = costs(&shards, &text, is_told, n as u64);
                 if turn < 2 {
                     println!("  {}: {costs}", ["before", "now"][turn]);
                 }
-                let is_fewer = costs.rows < all as u64 / 4;
+                let is_fewer = costs.rows < n as u64 / 4;
                 assert_eq!(is_fewer, is_told && !text.ends_with("LIMIT 10000"));
                 times[usize::from(is_told)].push(costs.time.as_secs_f64() * 1e3);
             }

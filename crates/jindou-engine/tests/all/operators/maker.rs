@@ -1,6 +1,7 @@
 //! Makes random operator trees that satisfy the contracts of a plan.
 
-use super::world::{Rng, World};
+use super::world::World;
+use crate::support::Rng;
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::operator;
 use jindou_plan::{
@@ -29,6 +30,13 @@ impl Maker<'_> {
         self.next
     }
 
+    /// A new slot for a computed term.
+    fn mark(&mut self) -> Slot {
+        let to = self.fresh();
+        self.made.insert(to);
+        to
+    }
+
     pub fn node(&mut self) -> u32 {
         self.world.nodes[self.rng.below(self.world.nodes.len())]
     }
@@ -55,21 +63,17 @@ impl Maker<'_> {
         let slots: Vec<Slot> = (0..5).filter(|_| self.rng.chance(45)).collect();
         let holes: Vec<bool> = slots.iter().map(|_| self.rng.chance(40)).collect();
         let most = if self.rng.chance(10) { 300 } else { 12 };
-        let n = if self.rng.chance(10) {
-            0
-        } else {
-            self.rng.below(most)
+        let n = match self.rng.chance(10) {
+            true => 0,
+            false => self.rng.below(most),
         };
         let rows = (0..n)
             .map(|_| {
                 holes
                     .iter()
-                    .map(|&h| {
-                        if h && self.rng.chance(30) {
-                            Cell::Unbound
-                        } else {
-                            Cell::Id(self.node())
-                        }
+                    .map(|&h| match h && self.rng.chance(30) {
+                        true => Cell::Unbound,
+                        false => Cell::Id(self.node()),
                     })
                     .collect()
             })
@@ -85,22 +89,14 @@ impl Maker<'_> {
     pub fn condition(&mut self, slots: &Slots, depth: usize) -> Condition {
         let list: Vec<Slot> = slots.keys().copied().chain([99]).collect();
         let slot = |me: &mut Self| list[me.rng.below(list.len())];
+        let inner = |me: &mut Self| me.condition(slots, depth - 1);
         match self.rng.below(if depth == 0 { 3 } else { 6 }) {
             0 => Condition::Bound(slot(self)),
             1 => Condition::Same(Operand::Slot(slot(self)), Operand::Const(self.node())),
             2 => Condition::Same(Operand::Slot(slot(self)), Operand::Slot(slot(self))),
-            3 => Condition::Not(Box::new(self.condition(slots, depth - 1))),
-            n => {
-                let two = vec![
-                    self.condition(slots, depth - 1),
-                    self.condition(slots, depth - 1),
-                ];
-                if n == 4 {
-                    Condition::And(two)
-                } else {
-                    Condition::Or(two)
-                }
-            }
+            3 => Condition::Not(Box::new(inner(self))),
+            4 => Condition::And(vec![inner(self), inner(self)]),
+            _ => Condition::Or(vec![inner(self), inner(self)]),
         }
     }
 
@@ -108,11 +104,7 @@ impl Maker<'_> {
         EdgeList {
             anchor: Operand::Slot(anchor),
             predicate: self.predicate(),
-            direction: if self.rng.chance(50) {
-                Direction::Out
-            } else {
-                Direction::In
-            },
+            direction: [Direction::In, Direction::Out][usize::from(self.rng.chance(50))],
             graph: GraphRef::Default,
         }
     }
@@ -228,16 +220,13 @@ impl Maker<'_> {
             per_row: false,
             asked: None,
         };
-        let input = Box::new(input);
-        (
-            Operator::Extend(operator::Extend {
-                input,
-                to,
-                value,
-                is_computed_above: false,
-            }),
-            slots,
-        )
+        let op = operator::Extend {
+            input: Box::new(input),
+            to,
+            value,
+            is_computed_above: false,
+        };
+        (op.into(), slots)
     }
 
     /// A random tree. `outer` are the slots of the outer rows if it is dependent; `wise` trees contain only operators
@@ -257,14 +246,9 @@ impl Maker<'_> {
         match self.rng.below(if wise { 9 } else { 16 }) {
             0 => {
                 let (input, slots) = below(self);
-                let c = self.condition(&slots, 2);
-                (
-                    Operator::Filter(operator::Filter {
-                        input: Box::new(input),
-                        condition: c,
-                    }),
-                    slots,
-                )
+                let condition = self.condition(&slots, 2);
+                let input = Box::new(input);
+                (operator::Filter { input, condition }.into(), slots)
             }
             1 | 2 => {
                 let (input, slots) = below(self);
@@ -286,27 +270,18 @@ impl Maker<'_> {
                     let sure = parts.iter().all(|p| p.1.get(s) == Some(&true));
                     slots.insert(*s, sure);
                 }
-                (
-                    Operator::Union(operator::Union {
-                        inputs: parts.into_iter().map(|p| p.0).collect(),
-                    }),
-                    slots,
-                )
+                let inputs = parts.into_iter().map(|p| p.0).collect();
+                (operator::Union { inputs }.into(), slots)
             }
             6 => below(self),
             7 | 8 => self.apply(depth, outer, wise),
             9..=12 => self.join(depth, outer),
             13 => {
                 let (input, slots) = below(self);
-                let kept = self.some(&slots, 60);
+                let (input, kept) = (Box::new(input), self.some(&slots, 60));
                 let left = kept.iter().map(|s| (*s, slots[s])).collect();
-                (
-                    Operator::Distinct(operator::Distinct {
-                        input: Box::new(input),
-                        slots: kept,
-                    }),
-                    left,
-                )
+                let slots = kept;
+                (operator::Distinct { input, slots }.into(), left)
             }
             _ => self.group(depth, outer),
         }
@@ -325,21 +300,13 @@ impl Maker<'_> {
                 })
             })
             .collect();
-        let kind = [
-            JoinKind::Inner,
-            JoinKind::Left,
-            JoinKind::Semi,
-            JoinKind::Anti,
-            JoinKind::Minus,
-            JoinKind::Mark(0),
-        ][self.rng.below(6)];
-        let kind = match kind {
-            JoinKind::Mark(_) => {
-                let to = self.fresh();
-                self.made.insert(to);
-                JoinKind::Mark(to)
-            }
-            kind => kind,
+        let kind = match self.rng.below(6) {
+            0 => JoinKind::Inner,
+            1 => JoinKind::Left,
+            2 => JoinKind::Semi,
+            3 => JoinKind::Anti,
+            4 => JoinKind::Minus,
+            _ => JoinKind::Mark(self.mark()),
         };
         let mut both = l.clone();
         for (s, sure) in &r {
@@ -350,24 +317,20 @@ impl Maker<'_> {
         if kind != JoinKind::Minus && self.rng.chance(60) {
             let is_either = self.rng.chance(40);
             for _ in 0..1 + self.rng.below(3) {
-                let pick = |rng: &mut Rng, from: &Slots| {
-                    from.keys().nth(rng.below(from.len().max(1))).copied()
-                };
-                if let (Some(left), Some(right)) =
-                    (pick(&mut self.rng, &l), pick(&mut self.rng, &r))
-                {
-                    let ways = if is_either { 4 } else { 6 };
-                    let by = match self.rng.below(ways) {
+                const ORDERS: [Relation; 4] = [
+                    Relation::Less,
+                    Relation::LessOrEqual,
+                    Relation::Greater,
+                    Relation::GreaterOrEqual,
+                ];
+                let rng = &mut self.rng;
+                let mut pick =
+                    |from: &Slots| from.keys().nth(rng.below(from.len().max(1))).copied();
+                if let (Some(left), Some(right)) = (pick(&l), pick(&r)) {
+                    let by = match rng.below(if is_either { 4 } else { 6 }) {
                         0 | 1 => MatchBy::Term,
                         2 | 3 => MatchBy::Value,
-                        _ => MatchBy::Order(
-                            [
-                                Relation::Less,
-                                Relation::LessOrEqual,
-                                Relation::Greater,
-                                Relation::GreaterOrEqual,
-                            ][self.rng.below(4)],
-                        ),
+                        _ => MatchBy::Order(*rng.pick(&ORDERS)),
                     };
                     let one = Match { left, right, by };
                     if is_either { &mut either } else { &mut matches }.push(one);
@@ -401,11 +364,7 @@ impl Maker<'_> {
             1 => ApplyKind::Left,
             2 => ApplyKind::Semi,
             3 => ApplyKind::Anti,
-            _ => {
-                let to = self.fresh();
-                self.made.insert(to);
-                ApplyKind::Mark(to)
-            }
+            _ => ApplyKind::Mark(self.mark()),
         };
         match kind {
             ApplyKind::Inner | ApplyKind::Left => {
@@ -435,8 +394,7 @@ impl Maker<'_> {
         let all: Vec<Slot> = slots.keys().copied().collect();
         let counts: Vec<Count> = (0..self.rng.below(3))
             .map(|_| {
-                let to = self.fresh();
-                self.made.insert(to);
+                let to = self.mark();
                 out.insert(to, true);
                 let of = (!all.is_empty() && self.rng.chance(60))
                     .then(|| all[self.rng.below(all.len())]);
@@ -450,12 +408,13 @@ impl Maker<'_> {
             .collect();
         let input = Box::new(input);
         if self.rng.chance(50) {
-            let op = Operator::Count(operator::GroupCount {
+            let group = by;
+            let op = operator::GroupCount {
                 input,
-                group: by,
+                group,
                 counts,
-            });
-            return (op, out);
+            };
+            return (op.into(), out);
         }
         let aggregates = counts
             .into_iter()
@@ -470,13 +429,11 @@ impl Maker<'_> {
                 row: c.row,
             })
             .collect();
-        (
-            Operator::Group(operator::Group {
-                input,
-                by,
-                aggregates,
-            }),
-            out,
-        )
+        let op = operator::Group {
+            input,
+            by,
+            aggregates,
+        };
+        (op.into(), out)
     }
 }

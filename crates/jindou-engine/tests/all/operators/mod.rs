@@ -4,6 +4,7 @@ mod maker;
 mod model;
 mod world;
 
+use crate::support::{Rng, in_batches};
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::MemoryBudget;
 use jindou_plan::operator;
@@ -11,7 +12,7 @@ use jindou_plan::{Form, Operator, Plan, Slot, Weight};
 use maker::Maker;
 use model::Model;
 use std::collections::BTreeSet;
-use world::{Rng, Row, V, World};
+use world::{Row, V, World};
 
 fn plan_of(root: Operator, output: Vec<Slot>, world: &World, weight: Weight) -> Plan {
     let slots = output.iter().max().map_or(0, |m| *m as usize + 1);
@@ -56,23 +57,11 @@ fn run(world: &World, plan: &Plan, options: &ExecOptions) -> jindou_model::Resul
         .collect())
 }
 
-fn ways() -> Vec<(Weight, ExecOptions)> {
-    let mut out = vec![];
-    for (weight, threads, batch_rows) in [
-        (Weight::Light, 1, 2048),
-        (Weight::Light, 1, 16),
-        (Weight::Heavy, 3, 16),
-    ] {
-        let options = ExecOptions {
-            threads,
-            batch_rows,
-            memory: MemoryBudget::new(64 << 20),
-            ..ExecOptions::default()
-        };
-        out.push((weight, options));
-    }
-    out
-}
+const WAYS: [(Weight, usize, usize); 3] = [
+    (Weight::Light, 1, 2048),
+    (Weight::Light, 1, 16),
+    (Weight::Heavy, 3, 16),
+];
 
 fn many(from: u64, to: u64) {
     let mut skipped = 0;
@@ -93,32 +82,27 @@ fn many(from: u64, to: u64) {
         }
         let mut want = Model { world: &world }.rows(&root, &Row::new());
         want.sort();
-        for (weight, options) in ways() {
+        for (weight, threads, batch_rows) in WAYS {
+            let options = ExecOptions {
+                memory: MemoryBudget::new(64 << 20),
+                ..in_batches(threads, batch_rows)
+            };
             let plan = plan_of(root.clone(), output.clone(), &world, weight);
             let mut got = run(&world, &plan, &options)
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root:#?}"));
             got.sort();
             assert!(
                 got == want,
-                "seed {seed} threads {} batch {}: got {} rows {:?}\nwant {} rows {:?}\n{root:#?}",
-                options.threads,
-                options.batch_rows,
+                "seed {seed} threads {threads} batch {batch_rows}: got {} rows {:?}\nwant {} rows {:?}\n{root:#?}",
                 got.len(),
                 got.iter().take(20).collect::<Vec<_>>(),
                 want.len(),
                 want.iter().take(20).collect::<Vec<_>>(),
             );
-            assert_eq!(
-                options.memory.used(),
-                0,
-                "seed {seed}: memory is not given back"
-            );
+            assert_eq!(options.memory.used(), 0, "seed {seed}");
         }
     }
-    assert!(
-        skipped * 2 < to - from,
-        "{skipped} trees were too large to compare"
-    );
+    assert!(skipped * 2 < to - from, "{skipped} trees are too large");
 }
 
 /// True for products of products, for which the model would take too long: the engine itself returns too many rows.
@@ -132,12 +116,12 @@ fn too_large(root: &Operator, world: &World) -> bool {
             | Operator::Extend(operator::Extend { input, .. })
             | Operator::Group(operator::Group { input, .. })
             | Operator::Count(operator::GroupCount { input, .. })
-            | Operator::Distinct(operator::Distinct { input, .. }) => parts(input, out),
+            | Operator::Distinct(operator::Distinct { input, .. })
+            | Operator::Apply(operator::Apply { input, .. }) => parts(input, out),
             Operator::Join(operator::Join { left, right, .. }) => {
                 parts(left, out);
                 parts(right, out);
             }
-            Operator::Apply(operator::Apply { input, .. }) => parts(input, out),
             Operator::Union(operator::Union { inputs: list }) => {
                 list.iter().for_each(|i| parts(i, out))
             }

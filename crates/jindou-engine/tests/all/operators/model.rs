@@ -17,25 +17,15 @@ pub struct Model<'w> {
 impl Model<'_> {
     pub fn rows(&self, op: &Operator, outer: &Row) -> Vec<Row> {
         match op {
-            Operator::Outer(operator::Outer { slots }) => vec![
-                slots
-                    .iter()
-                    .filter_map(|s| Some((*s, *outer.get(s)?)))
-                    .collect(),
-            ],
-            Operator::Values(operator::Values { slots, rows }) => rows
-                .iter()
-                .map(|r| {
-                    slots
-                        .iter()
-                        .zip(r)
-                        .filter_map(|(s, c)| match c {
-                            Cell::Id(v) => Some((*s, V::Id(*v))),
-                            _ => None,
-                        })
-                        .collect()
-                })
-                .collect(),
+            Operator::Outer(operator::Outer { slots }) => vec![only(outer, slots)],
+            Operator::Values(operator::Values { slots, rows }) => {
+                let cell = |(s, c): (&Slot, &Cell)| match c {
+                    Cell::Id(v) => Some((*s, V::Id(*v))),
+                    _ => None,
+                };
+                let row = |r: &Vec<Cell>| slots.iter().zip(r).filter_map(cell).collect();
+                rows.iter().map(row).collect()
+            }
             Operator::Steps(operator::Steps { input, steps }) => {
                 let mut rows = self.rows(input, outer);
                 for step in steps {
@@ -44,14 +34,11 @@ impl Model<'_> {
                 rows
             }
             Operator::Path(path) => self.path_rows(path, outer),
-            Operator::Filter(operator::Filter {
-                input,
-                condition: c,
-            }) => self
-                .rows(input, outer)
-                .into_iter()
-                .filter(|r| truth(c, r) == Some(true))
-                .collect(),
+            Operator::Filter(operator::Filter { input, condition }) => {
+                let mut rows = self.rows(input, outer);
+                rows.retain(|r| truth(condition, r) == Some(true));
+                rows
+            }
             Operator::Extend(extend) => self.extended(extend, outer),
             Operator::Union(operator::Union { inputs: list }) => {
                 list.iter().flat_map(|i| self.rows(i, outer)).collect()
@@ -59,34 +46,23 @@ impl Model<'_> {
             Operator::Join(join) => self.joined(join, outer),
             Operator::Apply(apply) => self.applied(apply, outer),
             Operator::Distinct(operator::Distinct { input, slots }) => {
-                let rows: BTreeSet<Row> = self
-                    .rows(input, outer)
-                    .into_iter()
-                    .map(|r| only(&r, slots))
-                    .collect();
+                let rows = self.rows(input, outer);
+                let rows: BTreeSet<Row> = rows.iter().map(|r| only(r, slots)).collect();
                 rows.into_iter().collect()
             }
-            Operator::Group(operator::Group {
-                input,
-                by,
-                aggregates,
-            }) => {
-                let counts: Vec<Count> = aggregates
-                    .iter()
-                    .map(|a| Count {
-                        to: a.to,
-                        of: a.of,
-                        distinct: a.distinct,
-                        row: a.row.clone(),
-                    })
-                    .collect();
-                counted(&self.rows(input, outer), by, &counts)
+            Operator::Group(group) => {
+                let counts = group.aggregates.iter().map(|a| Count {
+                    to: a.to,
+                    of: a.of,
+                    distinct: a.distinct,
+                    row: a.row.clone(),
+                });
+                let rows = self.rows(&group.input, outer);
+                counted(&rows, &group.by, &counts.collect::<Vec<_>>())
             }
-            Operator::Count(operator::GroupCount {
-                input,
-                group,
-                counts,
-            }) => counted(&self.rows(input, outer), group, counts),
+            Operator::Count(count) => {
+                counted(&self.rows(&count.input, outer), &count.group, &count.counts)
+            }
             Operator::OrderBy(operator::OrderBy { input, .. }) => self.rows(input, outer),
             Operator::Slice(_)
             | Operator::Reduced(_)
@@ -226,13 +202,10 @@ impl Model<'_> {
                     r
                 })
                 .collect(),
-            StepKind::Check { list, other } => {
-                if neighbours(list).contains(&of(other)) {
-                    vec![row.clone()]
-                } else {
-                    vec![]
-                }
-            }
+            StepKind::Check { list, other } => match neighbours(list).contains(&of(other)) {
+                true => vec![row.clone()],
+                false => vec![],
+            },
             _ => panic!(),
         }
     }
@@ -246,14 +219,12 @@ impl Model<'_> {
                 .flat_map(|x| b.iter().filter(|y| x.1 == y.0).map(|y| (x.0, y.1)))
                 .collect::<BTreeSet<_>>()
         };
+        let edges = |is_taken: &dyn Fn(u32) -> bool| {
+            let taken = self.world.edges.iter().filter(|e| is_taken(e.1));
+            taken.map(|e| (e.0, e.2)).collect()
+        };
         match path {
-            Path::Predicate(p) => self
-                .world
-                .edges
-                .iter()
-                .filter(|e| p.is_some_and(|p| p.0 == e.1))
-                .map(|e| (e.0, e.2))
-                .collect(),
+            Path::Predicate(p) => edges(&|e| p.is_some_and(|p| p.0 == e)),
             Path::Inverse(p) => self.pairs(p).into_iter().map(|(a, b)| (b, a)).collect(),
             Path::Sequence(list) => list
                 .iter()
@@ -277,13 +248,7 @@ impl Model<'_> {
                 }
                 all
             }
-            Path::Except(not) => self
-                .world
-                .edges
-                .iter()
-                .filter(|e| !not.iter().any(|p| p.0 == e.1))
-                .map(|e| (e.0, e.2))
-                .collect(),
+            Path::Except(not) => edges(&|e| !not.iter().any(|p| p.0 == e)),
         }
     }
 }
@@ -311,10 +276,8 @@ fn is_match(m: &Match, l: &Row, r: &Row) -> bool {
 }
 
 pub fn only(row: &Row, slots: &[Slot]) -> Row {
-    slots
-        .iter()
-        .filter_map(|s| Some((*s, *row.get(s)?)))
-        .collect()
+    let bound = slots.iter().filter_map(|s| Some((*s, *row.get(s)?)));
+    bound.collect()
 }
 
 pub fn merged(a: &Row, b: &Row) -> Option<Row> {
@@ -339,19 +302,13 @@ pub fn counted(rows: &[Row], by: &[Slot], counts: &[Count]) -> Vec<Row> {
         .into_iter()
         .map(|(mut key, rows)| {
             for c in counts {
-                let n = match (c.of, c.distinct) {
-                    (None, false) => rows.len(),
-                    (None, true) => rows
-                        .iter()
-                        .map(|r| only(r, &c.row))
-                        .collect::<BTreeSet<_>>()
-                        .len(),
-                    (Some(s), false) => rows.iter().filter(|r| r.contains_key(&s)).count(),
-                    (Some(s), true) => rows
-                        .iter()
-                        .filter_map(|r| r.get(&s))
-                        .collect::<BTreeSet<_>>()
-                        .len(),
+                // A row that is counted, or its value, which may be unbound.
+                let of = c.of.map(|s| vec![s]);
+                let all = rows.iter().map(|r| only(r, of.as_ref().unwrap_or(&c.row)));
+                let all = all.filter(|r| of.is_none() || !r.is_empty());
+                let n = match c.distinct {
+                    false => all.count(),
+                    true => all.collect::<BTreeSet<Row>>().len(),
                 };
                 key.insert(c.to, V::Number(n as u64));
             }
@@ -369,20 +326,13 @@ pub fn truth(c: &Condition, row: &Row) -> Option<bool> {
         Condition::Same(a, b) => Some(of(a)? == of(b)?),
         Condition::Bound(s) => Some(row.contains_key(s)),
         Condition::Not(c) => truth(c, row).map(|t| !t),
-        Condition::And(list) => {
+        Condition::And(list) | Condition::Or(list) => {
+            let decides = matches!(c, Condition::Or(_));
             let all: Vec<_> = list.iter().map(|c| truth(c, row)).collect();
-            if all.contains(&Some(false)) {
-                Some(false)
-            } else {
-                all.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
-            }
-        }
-        Condition::Or(list) => {
-            let all: Vec<_> = list.iter().map(|c| truth(c, row)).collect();
-            if all.contains(&Some(true)) {
-                Some(true)
-            } else {
-                all.into_iter().collect::<Option<Vec<_>>>().map(|_| false)
+            match all.contains(&Some(decides)) {
+                true => Some(decides),
+                false if all.contains(&None) => None,
+                false => Some(!decides),
             }
         }
         _ => panic!(),

@@ -1,28 +1,13 @@
 //! A small store, and the values and rows with which the model computes.
 
-use jindou_model::random::splitmix64;
+use crate::support::Rng;
 use jindou_model::term;
 use jindou_plan::Slot;
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
-use oxrdf::{GraphName, NamedNode, Quad};
+use jindou_testing::{named, triple};
+use oxrdf::Quad;
 use std::collections::{BTreeMap, BTreeSet};
-
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        splitmix64(&mut self.0)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    pub fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// A value in a row. The terms that queries create are numbers and booleans, which the store does not have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -46,29 +31,17 @@ pub struct World {
 impl World {
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng(seed);
-        let iri = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
         let n = 4 + rng.below(9);
         let triples: BTreeSet<(usize, usize, usize)> = (0..8 + rng.below(40))
             .map(|_| (rng.below(n), rng.below(3), rng.below(n)))
             .collect();
         let quads: Vec<Quad> = triples
             .iter()
-            .map(|&(s, p, o)| {
-                Quad::new(
-                    iri(format!("n{s}")),
-                    iri(format!("p{p}")),
-                    iri(format!("n{o}")),
-                    GraphName::DefaultGraph,
-                )
-            })
+            .map(|(s, p, o)| triple(&format!("n{s}"), &format!("p{p}"), named(&format!("n{o}"))))
             .collect();
         let (folder, base) = store_of(&quads);
         let snapshot = Snapshot::of_base(base);
-        let id = |s: &str| {
-            let mut bytes = vec![];
-            term::push_iri(&format!("http://e/{s}"), &mut bytes);
-            snapshot.lookup(&bytes)
-        };
+        let id = |s: &str| snapshot.lookup(&term::encode(&named(s).into()));
         let nodes: Vec<u32> = (0..n)
             .filter_map(|i| Some(id(&format!("n{i}"))?.0))
             .collect();

@@ -3,7 +3,7 @@
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_graph::Graph;
-use jindou_model::{Error, term};
+use jindou_model::{CancelToken, Error, MemoryBudget, term};
 use jindou_plan::{Form, Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::shard::{Placement, Sharding};
 use jindou_store::testing::changed;
@@ -14,6 +14,7 @@ use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use spareval::QueryResults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub mod heap;
 
@@ -311,22 +312,15 @@ fn pattern(rng: &mut Rng) -> String {
         _ => var(rng),
     };
     let (p, o) = match rng.below(12) {
-        0..=2 => (
-            "a".to_string(),
-            if rng.chance(80) {
-                format!(":C{}", rng.below(4))
-            } else {
-                var(rng)
-            },
-        ),
-        3..=4 => (
-            if rng.chance(50) {
-                "?e".to_string()
-            } else {
-                var(rng)
-            },
-            if rng.chance(30) { node(rng) } else { var(rng) },
-        ),
+        0..=2 if rng.chance(80) => ("a".to_string(), format!(":C{}", rng.below(4))),
+        0..=2 => ("a".to_string(), var(rng)),
+        3..=4 => {
+            let p = match rng.chance(50) {
+                true => "?e".to_string(),
+                false => var(rng),
+            };
+            (p, if rng.chance(30) { node(rng) } else { var(rng) })
+        }
         n => (
             format!(":p{}", rng.below(4)),
             match n {
@@ -448,59 +442,48 @@ impl Question {
             "{PREFIX}SELECT * WHERE {{ {body} }} LIMIT {}",
             MOST_ROWS + 1
         );
-        let ask = rng.chance(4);
-        if ask {
-            return Self {
-                text: format!("{PREFIX}ASK {from}{{ {body} }}"),
-                unordered: format!("{PREFIX}ASK {{ {body} }}"),
-                limit: None,
-                offset: 0,
-                order: None,
-                from: which,
-                probe,
-            };
+        let mut it = Self {
+            text: format!("{PREFIX}ASK {from}{{ {body} }}"),
+            unordered: format!("{PREFIX}ASK {{ {body} }}"),
+            limit: None,
+            offset: 0,
+            order: None,
+            from: which,
+            probe,
+        };
+        if rng.chance(4) {
+            return it;
         }
         let mut vars: Vec<&str> = VARS.iter().copied().filter(|v| body.contains(v)).collect();
         if body.contains("?g") {
             vars.push("?g");
         }
         let (head, tail) = random_select(rng, &body, &mut vars);
-        let unordered = format!("{PREFIX}{head}WHERE {{ {body} }} {tail}");
-        let mut text = format!("{PREFIX}{head}{from}WHERE {{ {body} }} {tail}");
-        let mut order = None;
+        it.unordered = format!("{PREFIX}{head}WHERE {{ {body} }} {tail}");
+        it.text = format!("{PREFIX}{head}{from}WHERE {{ {body} }} {tail}");
         if head.contains("COUNT") {
             if rng.chance(30) {
-                let down = rng.chance(50);
-                order = Some(("?n".to_string(), down));
+                it.order = Some(("?n".to_string(), rng.chance(50)));
             }
         } else if rng.chance(25) && !vars.is_empty() {
-            order = Some(((*rng.pick(&vars)).to_string(), rng.chance(50)));
+            it.order = Some(((*rng.pick(&vars)).to_string(), rng.chance(50)));
         }
-        if let Some((v, down)) = &order {
-            text.push_str(&if *down {
-                format!("ORDER BY DESC({v}) ")
-            } else {
-                format!("ORDER BY {v} ")
-            });
+        if let Some((v, down)) = &it.order {
+            it.text += &match down {
+                true => format!("ORDER BY DESC({v}) "),
+                false => format!("ORDER BY {v} "),
+            };
         }
-        let (mut limit, mut offset) = (None, 0);
         if rng.chance(20) {
-            limit = Some(rng.below(8));
-            text.push_str(&format!("LIMIT {} ", limit.unwrap_or(0)));
+            let limit = rng.below(8);
+            it.limit = Some(limit);
+            it.text += &format!("LIMIT {limit} ");
         }
         if rng.chance(10) {
-            offset = rng.below(5);
-            text.push_str(&format!("OFFSET {offset} "));
+            it.offset = rng.below(5);
+            it.text += &format!("OFFSET {} ", it.offset);
         }
-        Self {
-            text,
-            limit,
-            offset,
-            unordered,
-            order,
-            from: which,
-            probe,
-        }
+        it
     }
 }
 
@@ -591,6 +574,42 @@ pub fn sharding(rng: &mut jindou_testing::Rng, shifts: [Option<u32>; 4]) -> (Sha
     (sharding, rng.below(shards as usize) as u32)
 }
 
+/// The plan of a query.
+pub fn plan_of(graph: &dyn Graph, text: &str) -> Plan {
+    let query = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    plan(&query, graph, &PlanOptions::default()).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// The parts of a line of a test's table, which ` | ` separates.
+pub fn parts<const N: usize>(line: &str) -> [&str; N] {
+    let all: Vec<&str> = line.split(" | ").collect();
+    all.try_into().unwrap_or_else(|_| panic!("{line}"))
+}
+
+/// Default options, but for a deadline.
+pub fn within(time: Duration) -> ExecOptions {
+    ExecOptions {
+        cancel: CancelToken::with_deadline(time),
+        ..ExecOptions::default()
+    }
+}
+
+/// Default options, but for the number of threads and the rows of a batch.
+pub fn in_batches(threads: usize, batch_rows: usize) -> ExecOptions {
+    ExecOptions {
+        batch_rows,
+        ..with_threads(threads)
+    }
+}
+
+/// Default options, but for the memory in bytes.
+pub fn in_memory(bytes: u64) -> ExecOptions {
+    ExecOptions {
+        memory: MemoryBudget::new(bytes),
+        ..ExecOptions::default()
+    }
+}
+
 /// Default options, but for the number of threads.
 pub fn with_threads(threads: usize) -> ExecOptions {
     ExecOptions {
@@ -612,14 +631,7 @@ pub fn ways(plan: &Plan) -> Vec<(Plan, ExecOptions)> {
                 ..ExecOptions::default()
             },
         ),
-        (
-            heavy,
-            ExecOptions {
-                threads: 3,
-                batch_rows: 64,
-                ..ExecOptions::default()
-            },
-        ),
+        (heavy, in_batches(3, 64)),
     ]
 }
 
