@@ -4,7 +4,8 @@
 mod random;
 
 use crate::common::{
-    TestDevice, answer, demanded, device, limited, logging, native, rather, ring, shim, sorted,
+    TestDevice, answer, demanded, device, limited, logging, native, paged, rather, ring, shim,
+    sorted,
 };
 use jindou_engine::{ExecOptions, Executor, ExecutorChoice, OperatorTask};
 use jindou_gpu::reference::XorShift;
@@ -59,8 +60,7 @@ fn compare(cases: u32, first: u32) -> Tally {
         let (_folder, snapshot) = store(r, case % 2 == 1);
         let options = ShimOptions {
             seed: u64::from(case % 3),
-            page: 4096,
-            ..ShimOptions::default()
+            ..paged(4096)
         };
         let device = TestDevice::open(options);
         let gpu = GpuExecutor::new(Arc::clone(&device.backend));
@@ -245,10 +245,7 @@ fn a_limit_makes_few_rows() {
     let (rows, _) = there(&gpu, &plan, &snapshot);
     let all = written(&shim);
     assert_eq!(rows.len(), 1_000_000);
-    assert!(
-        few * 8 < all,
-        "{few} bytes written, and {all} without a LIMIT"
-    );
+    assert!(few * 8 < all, "{few} bytes, and {all} without a LIMIT");
 }
 
 /// If the device cannot run a part of a plan, it runs the others.

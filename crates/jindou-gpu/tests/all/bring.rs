@@ -1,11 +1,11 @@
 //! Large uploads through the pinned ring: the device receives every byte, whichever thread fills a piece, and the ring
 //! is pinned only once.
 
-use crate::common::{holds_nothing, native, ring, rows_here, rows_on, shim};
+use crate::common::{holds_nothing, native, paged, ring, rows_here, rows_on, shim};
 use jindou_gpu::reference::XorShift;
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Device, DeviceBuffer, GpuExecutor, GpuOptions, RingOptions};
-use jindou_model::MemoryBudget;
+use jindou_model::{Error, MemoryBudget};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +22,7 @@ fn options(threads: usize) -> RingOptions {
 fn late(delay: bool) -> Arc<Shim> {
     shim(ShimOptions {
         delay,
-        page: 1024,
-        ..ShimOptions::default()
+        ..paged(1024)
     })
 }
 
@@ -37,21 +36,20 @@ fn any_number_of_threads_uploads_the_same_bytes() {
     for (threads, delay) in [(1, false), (2, true), (4, false), (7, true)] {
         let shim = late(delay);
         let device = Device::with_ring(shim.clone(), u64::MAX, options(threads));
+        let two = 2 * PIECE;
         for bytes in [
             1,
             PIECE,
-            2 * PIECE - 1,
-            2 * PIECE,
-            2 * PIECE + 1,
+            two - 1,
+            two,
+            two + 1,
             13 * PIECE + 77,
             300 * PIECE + 1,
         ] {
             let want = content(bytes, bytes as u64);
             let buffer = DeviceBuffer::with(&device, &want).unwrap();
-            assert!(
-                buffer.read::<u8>(bytes).unwrap() == want,
-                "{bytes} bytes by {threads}"
-            );
+            let got = buffer.read::<u8>(bytes).unwrap();
+            assert!(got == want, "{bytes} bytes by {threads}");
         }
         drop(device);
         holds_nothing(&shim, "afterwards");
@@ -130,17 +128,17 @@ fn a_small_budget_makes_a_small_ring_or_none() {
 #[test]
 fn plans_read_segments_that_threads_brought() {
     let (_folder, snapshot) = ring(4000, 3);
-    let (mut paged, mut ran) = (0, 0);
-    for (memory, threads) in [
-        (1 << 30, 1),
-        (1 << 30, 3),
-        (94 << 10, 3),
-        (92 << 10, 3),
-        (90 << 10, 2),
-        (88 << 10, 3),
+    let (mut pages, mut ran) = (0, 0);
+    for (kib, threads) in [
+        (1 << 20, 1),
+        (1 << 20, 3),
+        (94, 3),
+        (92, 3),
+        (90, 2),
+        (88, 3),
     ] {
         let shim = late(true);
-        let device = Device::with_ring(shim.clone(), memory, options(threads));
+        let device = Device::with_ring(shim.clone(), kib << 10, options(threads));
         let gpu = GpuExecutor::on(device, Duration::from_secs(60));
         for text in [
             "SELECT ?b ?c ?v WHERE { :n1 :p ?b . ?b :q ?c . ?c :v ?v }",
@@ -150,19 +148,16 @@ fn plans_read_segments_that_threads_brought() {
             let plan = native(&snapshot, text);
             let want = rows_here(&plan, &snapshot);
             match rows_on(&gpu, &plan, &snapshot, &GpuOptions::default()) {
-                Ok(rows) => assert_eq!(rows, want, "{text} in {memory}"),
-                Err(jindou_model::Error::Limit(_) | jindou_model::Error::Unsupported(_)) => {
-                    continue;
-                }
-                Err(e) => panic!("{text} in {memory}: {e}"),
+                Ok(rows) => assert_eq!(rows, want, "{text} in {kib} KiB"),
+                Err(Error::Limit(_) | Error::Unsupported(_)) => continue,
+                Err(e) => panic!("{text} in {kib} KiB: {e}"),
             }
             ran += 1;
-            let traffic = shim.take_traffic();
-            paged += traffic.pages;
+            pages += shim.take_traffic().pages;
         }
         drop(gpu);
         holds_nothing(&shim, "afterwards");
     }
-    println!("{ran} runs, {paged} pages");
-    assert!(ran >= 6 && paged > 0);
+    println!("{ran} runs, {pages} pages");
+    assert!(ran >= 6 && pages > 0);
 }

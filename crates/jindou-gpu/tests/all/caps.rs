@@ -2,10 +2,9 @@
 //! they are refused and left to the CPU; the limit is never exceeded.
 
 use crate::common::{
-    TestDevice, edited, least, limited, native, planned, ring, stored, sum_here, sum_on,
+    TestDevice, edited, least, limited, native, paged, planned, ring, stored, sum_here, sum_on,
 };
 use jindou_engine::ChecksumSink;
-use jindou_gpu::shim::ShimOptions;
 use jindou_gpu::{GpuOptions, ResultUse};
 use jindou_model::Error;
 use jindou_plan::Plan;
@@ -54,10 +53,7 @@ fn on_device(
 /// Runs a plan in fractions of the memory that it takes without a limit, and finds the least memory in which it runs. If
 /// `leave`, all rows are copied back, and the runs are on the device of [`TestDevice::open`] after the first.
 fn sweep(name: &str, plan: &Plan, snapshot: &Snapshot, leave: bool, tally: &mut Tally) {
-    let options = ShimOptions {
-        page: 64 << 10,
-        ..ShimOptions::default()
-    };
+    let options = paged(64 << 10);
     let cpu = sum_here(plan, snapshot);
     let mut at = |device: &TestDevice, memory: u64| {
         let (sum, cuts, peak) = on_device(device, plan, snapshot, memory, leave)?;
@@ -84,44 +80,44 @@ fn sweep(name: &str, plan: &Plan, snapshot: &Snapshot, leave: bool, tally: &mut 
     println!("{name}: {footprint} bytes, at least {yes}");
 }
 
-#[test]
-fn plans_agree_with_the_cpu_however_little_memory_there_is() {
-    let (_folder, base) = ring(300, 3);
+/// Runs queries over a ring of `n` nodes, with edges to the next `reach`, and over a changed one.
+fn sweep_all(n: u32, reach: u32, leave: bool, queries: &[&str]) -> Tally {
+    let (_folder, base) = ring(n, reach);
     let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
     let mut tally = Tally::default();
-    for text in [
+    for text in queries {
+        for snapshot in [&base, &patched] {
+            sweep(text, &native(snapshot, text), snapshot, leave, &mut tally);
+        }
+    }
+    println!("{tally:?}");
+    tally
+}
+
+#[test]
+fn plans_agree_with_the_cpu_however_little_memory_there_is() {
+    let queries = [
         "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
         "SELECT ?a ?x ?c WHERE { ?a :p ?b . ?b ?x ?c . ?c :q ?d }",
         "SELECT ?a ?c WHERE { ?a :p ?b . ?b :q ?c FILTER(?c != :n3 && ?c != ?b) }",
         "SELECT ?a ?b WHERE { ?a :q ?x . ?b :q ?y }",
         "SELECT ?s ?p ?o WHERE { ?s ?p ?o }",
-    ] {
-        for snapshot in [&base, &patched] {
-            sweep(text, &native(snapshot, text), snapshot, false, &mut tally);
-        }
-    }
-    println!("{tally:?}");
+    ];
+    let tally = sweep_all(300, 3, false, &queries);
     assert!(tally.ran >= 15 && tally.cuts > 20, "{tally:?}");
 }
 
 #[test]
 fn operators_agree_with_the_cpu_however_little_memory_there_is() {
-    let (_folder, base) = ring(400, 4);
-    let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
-    let mut tally = Tally::default();
-    for text in [
+    let queries = [
         "SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v >= 10 && ?v < 350) }",
         "SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }",
         "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c FILTER EXISTS { ?c :p ?a } }",
         "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c FILTER NOT EXISTS { ?c :p ?d . ?d :q ?a } }",
         "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c MINUS { ?c :v ?v FILTER(?v < 200) } }",
         "SELECT ?a ?b ?c ?d { ?a :p ?b . ?b :q ?c OPTIONAL { ?c :p ?d . ?d :v ?v FILTER(?v > 30) } }",
-    ] {
-        for snapshot in [&base, &patched] {
-            sweep(text, &native(snapshot, text), snapshot, true, &mut tally);
-        }
-    }
-    println!("{tally:?}");
+    ];
+    let tally = sweep_all(400, 4, true, &queries);
     assert!(tally.ran >= 24 && tally.cuts > 20, "{tally:?}");
 }
 

@@ -1,10 +1,9 @@
 //! Queries on a device that does queued work as late as possible, so that code that lacks a wait reads memory before it
 //! was written.
 
-use crate::common::{edited, holds_nothing, native, ring, rows_here, rows_on, shim};
-use jindou_gpu::shim::{Shim, ShimOptions};
+use crate::common::{edited, holds_nothing, late, native, ring, rows_here, rows_on, shim};
+use jindou_gpu::shim::ShimOptions;
 use jindou_gpu::{GpuExecutor, GpuOptions};
-use std::sync::Arc;
 
 const QUERIES: [&str; 8] = [
     "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
@@ -17,19 +16,11 @@ const QUERIES: [&str; 8] = [
     "SELECT ?a ?b ?c WHERE { ?a :p ?b OPTIONAL { ?b :q ?c . ?c :v ?v FILTER(?v > 20) } }",
 ];
 
-fn late(delay: bool, unwaited: u64) -> Arc<Shim> {
-    shim(ShimOptions {
-        delay,
-        unwaited,
-        ..ShimOptions::default()
-    })
-}
-
 #[test]
 fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
     let (_folder, base) = ring(60, 3);
     let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
-    let shim = late(true, 0);
+    let shim = late(true);
     let gpu = GpuExecutor::new(shim.clone());
     for (text, snapshot) in QUERIES.iter().flat_map(|q| [(q, &base), (q, &patched)]) {
         let plan = native(snapshot, text);
@@ -57,10 +48,8 @@ fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
     let (_folder, snapshot) = ring(60, 3);
     // Each step produces a different number of rows than the step before, so that a stale number leads to a wrong
     // result.
-    for text in [
-        QUERIES[0],
-        "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :p ?c }",
-    ] {
+    let distinct = "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :p ?c }";
+    for text in [QUERIES[0], distinct] {
         let plan = native(&snapshot, text);
         let want = rows_here(&plan, &snapshot);
         // Row counts stay on the device, or the host waits for the count after each step.
@@ -71,7 +60,7 @@ fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
             };
             // Waits of the query only; closing the device waits, too.
             let waits = {
-                let shim = late(true, 0);
+                let shim = late(true);
                 let gpu = GpuExecutor::new(shim.clone());
                 rows_on(&gpu, &plan, &snapshot, &options).unwrap();
                 shim.asked()
@@ -79,7 +68,11 @@ fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
             assert!(waits >= least, "{text}: {waits} waits");
             for unwaited in 1..=waits {
                 for delay in [true, false] {
-                    let gpu = GpuExecutor::new(late(delay, unwaited));
+                    let gpu = GpuExecutor::new(shim(ShimOptions {
+                        delay,
+                        unwaited,
+                        ..ShimOptions::default()
+                    }));
                     let got = rows_on(&gpu, &plan, &snapshot, &options);
                     let right = got.is_ok_and(|rows| rows == want);
                     assert_eq!(right, !delay, "{text}: wait {unwaited} of {waits}");

@@ -46,22 +46,14 @@ fn any_first_steps_give_the_cpus_rows() {
     for text in QUERIES {
         let plan = native(&snapshot, text);
         let steps = &plan.exploration().unwrap().steps;
-        assert_eq!(
-            gpu.prefix(&task(&snapshot, steps, &options)).unwrap(),
-            steps.len()
-        );
+        let task = |n: usize| task(&snapshot, &steps[..n], &options);
+        assert_eq!(gpu.prefix(&task(steps.len())).unwrap(), steps.len());
         for n in 1..=steps.len() {
             let here = first_steps(&plan, n);
             let want = rows_here(&here, &snapshot);
             let (mut rows, mut profile) = (CollectSink::default(), Vec::new());
-            let slots = gpu
-                .stream(
-                    &task(&snapshot, &steps[..n], &options),
-                    &mut rows,
-                    &mut profile,
-                )
-                .unwrap();
-            assert_eq!(slots, here.output, "{text}, {n} steps");
+            let slots = gpu.stream(&task(n), &mut rows, &mut profile);
+            assert_eq!(slots.unwrap(), here.output, "{text}, {n} steps");
             assert_eq!(profile.len(), n);
             assert!(!want.is_empty(), "{text}, {n} steps");
             assert_eq!(sorted(ids_of(&rows)), want, "{text}, {n} steps");
@@ -104,10 +96,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         let steps = plan.exploration().unwrap().steps.len();
         let (place, there) = profile.offloaded().unwrap();
         assert_eq!(place, gpu.device().name());
-        assert!(
-            there == steps || !all_there,
-            "{text}: {there} of {steps} steps"
-        );
+        assert!(there == steps || !all_there, "{text}: {there} of {steps}");
         assert_eq!(profile.steps().len(), steps);
         // A start may be a column that exists on the device already, so that nothing is written.
         let written: u64 = profile.steps()[..there].iter().map(|s| s.written).sum();

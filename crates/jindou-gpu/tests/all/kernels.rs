@@ -95,11 +95,7 @@ fn kernels_move_the_bytes_that_they_document() {
             assert_eq!(counts.total(), *bytes, "launch {i}, {name}: {counts:?}");
             seen.insert(*kernel);
         }
-        assert_eq!(
-            seen.len(),
-            Kernel::ALL.len(),
-            "every kernel is checked: {seen:?}"
-        );
+        assert_eq!(seen.len(), Kernel::ALL.len(), "not all checked: {seen:?}");
     }
 }
 
@@ -113,10 +109,8 @@ fn a_grid_without_blocks_or_with_too_many_is_refused() {
             // SAFETY: no block runs, so nothing is accessed.
             let refused = unsafe { shim.launch(kernel, grid, &params) }.unwrap_err();
             let refused = refused.to_string();
-            assert!(
-                refused.contains(kernel.symbol()) && refused.contains(&grid.to_string()),
-                "{refused}"
-            );
+            assert!(refused.contains(kernel.symbol()), "{refused}");
+            assert!(refused.contains(&grid.to_string()), "{refused}");
         }
     }
     assert_eq!(shim.take_traffic().launches, 0);
@@ -183,15 +177,11 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     assert_eq!(segment.params.head.kind, 2, "a bitmap");
     for spread in [false, true] {
         // Adjacent or random keys; some ids are not keys.
-        let anchors: Vec<u32> = (0..ROWS)
-            .map(|i| {
-                if spread {
-                    r.below(70_000)
-                } else {
-                    keys[i as usize]
-                }
-            })
-            .collect();
+        let anchor = |i: u32| match spread {
+            true => r.below(70_000),
+            false => keys[i as usize],
+        };
+        let anchors: Vec<u32> = (0..ROWS).map(anchor).collect();
         let column = DeviceBuffer::with(&device, &anchors).unwrap();
         let out = DeviceBuffer::new(&device, ROWS as usize * 4).unwrap();
         let counter = DeviceBuffer::new(&device, 4).unwrap();
@@ -204,28 +194,20 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
         let all: Vec<u64> = (0..u64::from(ROWS)).collect();
         let reads: Vec<_> = all.iter().map(|i| Some(column.at() + 4 * i)).collect();
         let (requests, touched) = sectors(&reads);
-        assert_eq!(
-            (c.requests[streamed], c.sectors[streamed]),
-            (requests, touched)
-        );
-        let first = segment.params.head.first;
+        let of = |kind: usize| (c.requests[kind], c.sectors[kind]);
+        assert_eq!(of(streamed), (requests, touched));
+        let head = &segment.params.head;
         let blocks = anchors.iter().map(|&v| {
-            let block = u64::from(v.checked_sub(first)? / 64);
-            (block < u64::from(segment.params.head.table_len))
-                .then_some(segment.params.head.table + 16 * block)
+            let block = u64::from(v.checked_sub(head.first)? / 64);
+            (block < u64::from(head.table_len)).then_some(head.table + 16 * block)
         });
         let lists = anchors.iter().map(|v| {
             let key = keys.binary_search(v).ok()?;
-            Some(segment.params.head.neighbours + 4 * key as u64)
+            Some(head.neighbours + 4 * key as u64)
         });
-        let (a, b) = (
-            sectors(&blocks.collect::<Vec<_>>()),
-            sectors(&lists.clone().collect::<Vec<_>>()),
-        );
-        assert_eq!(
-            (c.requests[random], c.sectors[random]),
-            (a.0 + b.0, a.1 + b.1)
-        );
+        let lists: Vec<_> = lists.collect();
+        let (a, b) = (sectors(&blocks.collect::<Vec<_>>()), sectors(&lists));
+        assert_eq!(of(random), (a.0 + b.0, a.1 + b.1));
         if spread {
             // Nearly one sector per lane for finding the key, and one per lane that has a key.
             assert!(c.sectors[random] > 30 * requests, "{c:?}");
@@ -234,13 +216,10 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
             assert!(c.sectors[random] <= 7 * requests, "{c:?}");
         }
         // Kept rows are appended, so the rows of a tile and item begin anywhere in a sector.
-        let kept = lists.flatten().count() as u64;
-        assert_eq!(c.written, 4 * kept);
-        assert_eq!(c.requests[written], requests);
-        assert!(
-            c.sectors[written] >= kept.div_ceil(8)
-                && c.sectors[written] <= kept.div_ceil(8) + 2 * requests
-        );
+        let kept = lists.iter().flatten().count() as u64;
+        assert_eq!((c.written, c.requests[written]), (4 * kept, requests));
+        let least = kept.div_ceil(8);
+        assert!((least..=least + 2 * requests).contains(&c.sectors[written]));
         assert_eq!(c.requests[cached], 0);
     }
 }
@@ -300,10 +279,9 @@ fn cutting_lists_pays_where_they_are_long() {
             (p.out, p.counter) = (out.at(), scan.at() + 88);
             (p.end, p.room, p.rows, p.lists) = (rows + total, total, ROWS, 1);
             (p.within.count, p.within.end) = (1, 500_000);
-            let kernel = if cut {
-                Kernel::Expand
-            } else {
-                Kernel::ExpandWithin
+            let kernel = match cut {
+                true => Kernel::Expand,
+                false => Kernel::ExpandWithin,
             };
             let units = ROWS + total as u32;
             let made = counted(&shim, &device, kernel, units, &p);
@@ -314,10 +292,8 @@ fn cutting_lists_pays_where_they_are_long() {
         let order = if shuffled { "shuffled" } else { "in order" };
         println!("{degree:>3} {order} {tested:>16.1} {walked:>11.1} {sectors:>13.1} {left:>11.1}");
         // A row reads both ends of its list, and searches for one bound.
-        assert!(
-            sectors <= tested + 3.0 + f64::from(degree).log2(),
-            "{degree}"
-        );
+        let most = tested + 3.0 + f64::from(degree).log2();
+        assert!(sectors <= most, "{degree}");
         // On an H200, a random sector takes as long as reading two ids; in order of keys, as half an id.
         let (ids, least) = if shuffled { (2.0, 24) } else { (0.5, 4) };
         let gain = walked - left - ids * (sectors - tested);

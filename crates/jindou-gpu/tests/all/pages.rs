@@ -2,8 +2,8 @@
 //! rows.
 
 use crate::common::{
-    TestDevice, edited, holds_nothing, limited, native, planned, shim, stored, sum_here as here,
-    sum_on as there,
+    TestDevice, edited, holds_nothing, limited, native, paged, planned, shim, stored,
+    sum_here as here, sum_on as there,
 };
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions, Speeds, Times};
@@ -12,45 +12,34 @@ use jindou_model::{Direction, Error, PredicateId};
 use jindou_plan::{EdgeList, Plan, StartSource, Step, StepKind};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
+use jindou_testing::{named, triple};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
-use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use oxrdf::Literal;
 use std::sync::Arc;
 use std::time::Duration;
 
 const PAGE: usize = 1024;
 
-fn options() -> ShimOptions {
-    ShimOptions {
-        page: PAGE,
-        ..ShimOptions::default()
-    }
-}
-
 /// A device with small pages.
 fn device() -> Arc<dyn Backend> {
-    TestDevice::open(options()).backend
+    TestDevice::open(paged(PAGE)).backend
 }
 
 /// `n` nodes, each with two edges along each of `:a` to `:e` and a number (`:v`), and a hub with a thousand of them as
 /// members (`:m`).
 fn wheel(n: u32) -> (tempfile::TempDir, Snapshot) {
-    let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{i}"));
     let mut quads = vec![];
-    let mut add = |s: &NamedNode, p: &str, o: oxrdf::Term| {
-        let p = NamedNode::new_unchecked(format!("http://e/{p}"));
-        quads.push(Quad::new(s.clone(), p, o, GraphName::DefaultGraph));
-    };
     for i in 0..n {
-        for (k, p) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
-            let k = k as u32;
-            add(&node(i), p, node((i * (7 + 2 * k) + k) % n).into());
-            add(&node(i), p, node((i * (31 + 2 * k) + 5) % n).into());
+        let node = format!("n{i}");
+        for (k, p) in (0..).zip(["a", "b", "c", "d", "e"]) {
+            for to in [i * (7 + 2 * k) + k, i * (31 + 2 * k) + 5] {
+                quads.push(triple(&node, p, named(&format!("n{}", to % n))));
+            }
         }
-        add(&node(i), "v", Literal::from(i64::from(i)).into());
+        quads.push(triple(&node, "v", Literal::from(i64::from(i))));
         if i % (n / 1000) == 0 {
-            let hub = NamedNode::new_unchecked("http://e/hub");
-            add(&hub, "m", node(i).into());
+            quads.push(triple("hub", "m", named(&node)));
         }
     }
     let (folder, base) = store_of(&quads);
@@ -76,7 +65,7 @@ fn memory_for(profile: &GpuProfile, part: f64) -> u64 {
 #[test]
 fn plans_run_in_less_memory_than_their_segments_take() {
     let (_folder, snapshot) = wheel(12_000);
-    let (mut whole, mut paged, mut moved, mut refused) = (0, 0, 0, 0);
+    let (mut whole, mut blocks, mut moved, mut refused) = (0, 0, 0, 0);
     for text in TEXTS {
         let plan = native(&snapshot, text);
         let want = here(&plan, &snapshot);
@@ -84,7 +73,7 @@ fn plans_run_in_less_memory_than_their_segments_take() {
         assert_eq!((profile.paged_in, profile.paged_out), (0, 0));
         for part in [1.0, 0.7, 0.6, 0.45, 0.35, 0.3, 0.1] {
             let memory = memory_for(&profile, part);
-            let device = TestDevice::open(options());
+            let device = TestDevice::open(paged(PAGE));
             let gpu = limited(Arc::clone(&device.backend), memory);
             let mut before = u64::MAX;
             for run in 0..3 {
@@ -98,7 +87,7 @@ fn plans_run_in_less_memory_than_their_segments_take() {
                     whole += 1;
                     break;
                 }
-                paged += 1;
+                blocks += 1;
                 moved += profile.paged_in;
                 // Blocks that stayed on the device since the run before are not uploaded again.
                 assert!(profile.paged_in <= before, "{text} in {part}");
@@ -109,9 +98,9 @@ fn plans_run_in_less_memory_than_their_segments_take() {
         }
     }
     println!(
-        "{whole} runs with whole segments, {paged} by blocks ({moved} bytes), {refused} refused"
+        "{whole} runs with whole segments, {blocks} by blocks ({moved} bytes), {refused} refused"
     );
-    assert!(whole >= 3 && paged >= 20 && refused >= 3);
+    assert!(whole >= 3 && blocks >= 20 && refused >= 3);
 }
 
 /// Blocks of several plans share the memory. A plan over patched segments is left to the CPU.
@@ -141,11 +130,10 @@ fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
 /// A shim that does everything as late as possible. It ignores the `unordered`th order to wait for a copy; 0 for none.
 fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
     shim(ShimOptions {
-        page,
         delay: true,
         unordered,
         speeds,
-        ..ShimOptions::default()
+        ..paged(page)
     })
 }
 
@@ -194,19 +182,15 @@ fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
 fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
     const N: u32 = 10_000;
     const CHAIN: u32 = 20;
-    let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{i}"));
-    let iri = |p: String| NamedNode::new_unchecked(format!("http://e/{p}"));
     let mut quads = vec![];
-    let mut add = |s: NamedNode, p: String, o: u32| {
-        let graph = GraphName::DefaultGraph;
-        quads.push(Quad::new(s, iri(p), node(o), graph));
-    };
     for i in 0..N {
+        let node = format!("n{i}");
         for p in 0..CHAIN {
-            add(node(i), format!("p{p}"), (i * 7 + p * 31 + 1) % N);
+            let to = format!("n{}", (i * 7 + p * 31 + 1) % N);
+            quads.push(triple(&node, &format!("p{p}"), named(&to)));
         }
         if i % 5 == 0 {
-            add(iri("hub".into()), "m".into(), i);
+            quads.push(triple("hub", "m", named(&node)));
         }
     }
     let (folder, base) = store_of(&quads);
@@ -226,15 +210,11 @@ fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     let (_folder, snapshot, plan) = chain();
     let want = here(&plan, &snapshot);
     let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
+    let options = GpuOptions::default();
     let run = |unordered| {
         let device = late(PAGE, unordered, None);
         let gpu = limited(device.clone(), memory_for(&profile, 0.6));
-        let got = gpu.execute(
-            &plan,
-            &snapshot,
-            ResultUse::Checksum,
-            &GpuOptions::default(),
-        );
+        let got = gpu.execute(&plan, &snapshot, ResultUse::Checksum, &options);
         let right = got.is_ok_and(|r| {
             assert!(r.profile.paged_in > 0);
             (r.rows, r.checksum) == (want.0, Some(want.1))
@@ -244,10 +224,8 @@ fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     let (right, orders) = run(0);
     assert!(right && orders >= 10, "{orders} orders");
     for unordered in 1..=orders {
-        assert!(
-            !run(unordered).0,
-            "order {unordered} of {orders} is not missed"
-        );
+        let (right, _) = run(unordered);
+        assert!(!right, "order {unordered} of {orders} is not missed");
     }
 }
 
@@ -274,10 +252,8 @@ fn copies_and_kernels_run_at_the_same_time() {
         memory: 1e9,
     };
     let t = times(slow, false);
-    assert!(
-        t.copying > 0.0 && t.both < 0.01 * t.copying.min(t.computing),
-        "{t:?}"
-    );
+    let shorter = t.copying.min(t.computing);
+    assert!(t.copying > 0.0 && t.both < 0.01 * shorter, "{t:?}");
     // Kernels that take as long as the copies, twice as long, and half as long.
     let even = slow.memory * t.computing / t.copying;
     for factor in [1.0, 0.5, 2.0] {
@@ -310,10 +286,8 @@ fn transfers_are_those_of_runs() {
         let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
         for part in [0.8, 0.5] {
             let memory = memory_for(&profile, part);
-            let counted = limited(device(), memory)
-                .transfers(&plan, &snapshot, 2)
-                .unwrap();
-            let gpu = limited(device(), memory);
+            let counted = limited(device(), memory).transfers(&plan, &snapshot, 2);
+            let (counted, gpu) = (counted.unwrap(), limited(device(), memory));
             for &(bytes, blocks) in &counted.runs {
                 let Some((_, profile)) = there(&gpu, &plan, &snapshot) else {
                     break;
@@ -336,36 +310,27 @@ fn faults_while_blocks_move_leave_nothing_behind() {
     let plan = native(&snapshot, TEXTS[4]);
     let want = here(&plan, &snapshot);
     let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
-    let memory = memory_for(&profile, 0.4);
+    let (memory, options) = (memory_for(&profile, 0.4), GpuOptions::default());
     let run = |fault, at| {
-        let shim = shim(options());
-        let faults =
-            Arc::new(DeviceFaults::new(shim.clone(), fault, at).patient(Duration::from_millis(20)));
+        let case = format!("{fault:?} at {at}");
+        let shim = shim(paged(PAGE));
+        let faults = DeviceFaults::new(shim.clone(), fault, at).patient(Duration::from_millis(20));
+        let faults = Arc::new(faults);
         let gpu = limited(faults.clone(), memory);
         let mut blocks = 0;
         for _ in 0..2 {
-            match gpu.execute(
-                &plan,
-                &snapshot,
-                ResultUse::Checksum,
-                &GpuOptions::default(),
-            ) {
+            match gpu.execute(&plan, &snapshot, ResultUse::Checksum, &options) {
                 Ok(r) => {
-                    assert_eq!(
-                        (r.rows, r.checksum),
-                        (want.0, Some(want.1)),
-                        "{fault:?} at {at}"
-                    );
+                    assert_eq!((r.rows, r.checksum), (want.0, Some(want.1)), "{case}");
                     blocks += r.profile.paged_in;
                 }
                 Err(Error::Unsupported(_) | Error::Limit(_) | Error::Internal(_)) => {}
-                Err(e) => panic!("{fault:?} at {at}: {e}"),
+                Err(e) => panic!("{case}: {e}"),
             }
         }
         let calls = faults.calls();
-        drop(gpu);
-        drop(faults);
-        holds_nothing(&shim, &format!("{fault:?} at {at}"));
+        drop((gpu, faults));
+        holds_nothing(&shim, &case);
         (calls, blocks)
     };
     let (calls, blocks) = run(DeviceFault::Error, 0);
@@ -421,15 +386,11 @@ fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
     let universities = jindou_testing::from_environment("UNIVERSITIES", 2) as u32;
     let (_folder, snapshot) = stored(&Lubm::new(universities, 0));
     let all = entire(&snapshot);
-    println!(
-        "LUBM({universities}); MB. Entire graph: {:.2}",
-        all as f64 / 1e6
-    );
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    println!("LUBM({universities}); MB. Entire graph: {:.2}", mb(all));
     println!("query  per query  per pattern  memory in parts of the first: moved in a warm run");
-    for q in QUERIES
-        .iter()
-        .filter(|q| ["L1", "L2", "L3", "L7"].contains(&q.name))
-    {
+    let heavy = |name: &str| ["L1", "L2", "L3", "L7"].contains(&name);
+    for q in QUERIES.iter().filter(|q| heavy(q.name)) {
         let plan = planned(&snapshot, q.text);
         let want = here(&plan, &snapshot);
         let (_, profile) = there(&limited(device(), 1 << 32), &plan, &snapshot).unwrap();
@@ -439,13 +400,8 @@ fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
         let pattern = steps.iter().map(|s| bytes_of(s, &snapshot)).max();
         let pattern = pattern.unwrap_or(0);
         assert!(pattern <= segments, "{}", q.name);
-        let pattern = pattern as f64 / 1e6;
-        let mut line = format!(
-            "{:<5} {:>10.2} {:>12.2}",
-            q.name,
-            segments as f64 / 1e6,
-            pattern
-        );
+        let (whole, pattern) = (mb(segments), mb(pattern));
+        let mut line = format!("{:<5} {whole:>10.2} {pattern:>12.2}", q.name);
         let mut last = 0;
         for part in [1.2, 0.95, 0.75] {
             let memory = (segments as f64 * part) as u64;
@@ -462,13 +418,9 @@ fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
                 continue;
             };
             let warm = runs[1].paged_in;
-            assert!(
-                warm >= last || warm == 0,
-                "{} at {part}: {warm} after {last}",
-                q.name
-            );
+            assert!(warm >= last || warm == 0, "{line} {warm} after {last}");
             last = warm;
-            line.push_str(&format!("  {part}: {:.2}", warm as f64 / 1e6));
+            line.push_str(&format!("  {part}: {:.2}", mb(warm)));
         }
         println!("{line}");
     }

@@ -11,6 +11,7 @@ use jindou_plan::{
 };
 use jindou_store::Snapshot;
 use jindou_store::testing::{changed, store_of};
+use jindou_testing::named;
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,12 +25,12 @@ const PREDICATE: u32 = 1000;
 fn node(n: u32) -> NamedNode {
     match n.checked_sub(PREDICATE) {
         Some(p) => predicate(p),
-        None => NamedNode::new_unchecked(format!("http://e/n{n}")),
+        None => named(&format!("n{n}")),
     }
 }
 
 fn predicate(p: u32) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/p{p}"))
+    named(&format!("p{p}"))
 }
 
 /// A variable or a constant.
@@ -109,15 +110,10 @@ fn run(
         r => r.unwrap(),
     };
     assert_eq!(r.rows, rows.len() as u64);
-    let sum = gpu
-        .execute(plan, snapshot, ResultUse::Checksum, &options)
-        .unwrap();
-    assert_eq!(sum.rows, r.rows);
-    let count = gpu
-        .execute(plan, snapshot, ResultUse::Count, &options)
-        .unwrap();
-    assert_eq!(count.rows, r.rows);
+    let again = |of| gpu.execute(plan, snapshot, of, &options).unwrap();
+    let sum = again(ResultUse::Checksum);
     let sum = (sum.rows, sum.checksum.unwrap());
+    assert_eq!((sum.0, again(ResultUse::Count).rows), (r.rows, r.rows));
     assert_eq!(sum_here(plan, snapshot), sum, "CPU and GPU checksums");
     Some((sorted(rows), r.profile.cuts))
 }
@@ -159,18 +155,9 @@ fn text(patterns: &[Pattern]) -> String {
         End::Variable(v) => format!("?v{v}"),
         End::Node(n) => node(n).to_string(),
     };
-    let body: String = patterns
-        .iter()
-        .map(|p| {
-            format!(
-                "{} {} {} . ",
-                show(p.subject),
-                show(p.predicate),
-                show(p.object)
-            )
-        })
-        .collect();
-    format!("SELECT ?v0 ?v1 ?v2 ?v3 WHERE {{ {body} }}")
+    let pattern = |p: &Pattern| [p.subject, p.predicate, p.object].map(show).join(" ");
+    let body: Vec<String> = patterns.iter().map(pattern).collect();
+    format!("SELECT ?v0 ?v1 ?v2 ?v3 WHERE {{ {} }}", body.join(" . "))
 }
 
 fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
@@ -184,16 +171,11 @@ fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
 
 /// Adds and removes random edges among the base's nodes. `edges` is changed to what the new snapshot contains.
 fn patched(r: &mut XorShift, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
-    let nodes: Vec<u32> = edges
-        .iter()
-        .flat_map(|e| [e.0, e.2])
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
+    let nodes: BTreeSet<u32> = edges.iter().flat_map(|e| [e.0, e.2]).collect();
     let mut changes = vec![];
     let known: Vec<(u32, Vec<u8>)> = nodes
-        .iter()
-        .filter_map(|&n| {
+        .into_iter()
+        .filter_map(|n| {
             let canonical = jindou_model::term::encode(&node(n).into());
             let is_known = snapshot.lookup(&canonical).is_some();
             is_known.then_some((n, canonical))
@@ -206,10 +188,7 @@ fn patched(r: &mut XorShift, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot
         let edge = (s.0, p, o.0);
         let canonical = jindou_model::term::encode(&predicate(p).into());
         let is_predicate = |v| snapshot.predicate_of(v).is_some();
-        if !snapshot.lookup(&canonical).is_some_and(is_predicate) {
-            continue;
-        }
-        if !touched.insert(edge) {
+        if !snapshot.lookup(&canonical).is_some_and(is_predicate) || !touched.insert(edge) {
             continue;
         }
         let added = !edges.contains(&edge);
@@ -251,12 +230,11 @@ fn compare(cases: u32, first: u32) -> u32 {
             };
             assert_eq!(rows, want, "case {case}: {text}\n{:#?}", plan.exploration());
             ran += 1;
-            any += u32::from(plan.exploration().unwrap().steps.iter().any(|s| {
-                matches!(
-                    s.kind,
-                    StepKind::ExpandAny { .. } | StepKind::ScanAll { .. }
-                )
-            }));
+            let is_any = |s: &Step| {
+                use StepKind::{ExpandAny, ScanAll};
+                matches!(s.kind, ExpandAny { .. } | ScanAll { .. })
+            };
+            any += u32::from(plan.exploration().unwrap().steps.iter().any(is_any));
             // Little memory, so that tables are divided.
             if want.len() > 200
                 && let Some((rows, n)) = run(&gpu, &plan, &snapshot, Some(200_000))
@@ -349,35 +327,20 @@ fn products_triangles_and_cuts() {
         within: None,
     };
     let (a, b) = (Operand::Slot(0), Operand::Slot(1));
-    let product = plan_of(
-        &snapshot,
-        2,
-        vec![
-            start.clone(),
-            StepKind::Cross {
-                to: 1,
-                source: keys,
-                within: None,
-            },
-        ],
-    );
-    let triangle = plan_of(
-        &snapshot,
-        3,
-        vec![
-            start,
-            StepKind::Expand {
-                to: 1,
-                lists: vec![list(a, 0, Out)],
-                within: None,
-            },
-            StepKind::Expand {
-                to: 2,
-                lists: vec![list(b, 0, Out), list(a, 0, In)],
-                within: None,
-            },
-        ],
-    );
+    let cross = StepKind::Cross {
+        to: 1,
+        source: keys,
+        within: None,
+    };
+    let product = plan_of(&snapshot, 2, vec![start.clone(), cross]);
+    let expand = |to, lists| StepKind::Expand {
+        to,
+        lists,
+        within: None,
+    };
+    let second = expand(1, vec![list(a, 0, Out)]);
+    let third = expand(2, vec![list(b, 0, Out), list(a, 0, In)]);
+    let triangle = plan_of(&snapshot, 3, vec![start, second, third]);
     let mut filtered = product.clone();
     if let Operator::Explore(e) = &mut filtered.root {
         e.steps[1].filters = vec![Condition::Same(a, b)];
@@ -387,10 +350,8 @@ fn products_triangles_and_cuts() {
     let gpu = GpuExecutor::new(device(5));
     let count = |plan: &Plan, table_bytes| run(&gpu, plan, &snapshot, table_bytes).unwrap();
     assert_eq!(count(&product, None).0.len() as u32, n * n);
-    assert_eq!(
-        count(&filtered, None).0,
-        (1..=n).map(|i| vec![i]).collect::<Vec<_>>()
-    );
+    let own: Vec<Vec<u32>> = (1..=n).map(|i| vec![i]).collect();
+    assert_eq!(count(&filtered, None).0, own);
     let want: Vec<Vec<u32>> = (1..=n)
         .flat_map(|x| (1..=n).flat_map(move |y| (1..=n).map(move |z| vec![x, y, z])))
         .filter(|t| t[0] != t[1] && t[1] != t[2] && t[2] != t[0])
@@ -406,10 +367,8 @@ fn products_triangles_and_cuts() {
         table_bytes: Some(1000),
         ..GpuOptions::default()
     };
-    assert!(matches!(
-        gpu.execute(&triangle, &snapshot, ResultUse::Count, &options),
-        Err(Error::Limit(_))
-    ));
+    let ran = gpu.execute(&triangle, &snapshot, ResultUse::Count, &options);
+    assert!(matches!(ran, Err(Error::Limit(_))));
 }
 
 /// Paths of two edges with any predicates, starting from a scan of all edges.
@@ -417,30 +376,25 @@ fn products_triangles_and_cuts() {
 fn edges_of_any_predicate_and_cuts() {
     let (n, (_folder, snapshot)) = (NODES, complete_graph());
     let gpu = GpuExecutor::new(device(5));
-    let path = plan_of(
-        &snapshot,
-        5,
-        vec![
-            StepKind::Start {
-                to: None,
-                source: StartSource::Unit,
-                within: None,
-            },
-            StepKind::ScanAll {
-                subject: 0,
-                predicate: PredicateRef::Bind(1),
-                object: 2,
-                graph: GraphRef::Default,
-            },
-            StepKind::ExpandAny {
-                anchor: Operand::Slot(2),
-                direction: jindou_model::Direction::Out,
-                predicate: PredicateRef::Bind(3),
-                far: FarEnd::Bind(4),
-                graph: GraphRef::Default,
-            },
-        ],
-    );
+    let start = StepKind::Start {
+        to: None,
+        source: StartSource::Unit,
+        within: None,
+    };
+    let scan = StepKind::ScanAll {
+        subject: 0,
+        predicate: PredicateRef::Bind(1),
+        object: 2,
+        graph: GraphRef::Default,
+    };
+    let expand = StepKind::ExpandAny {
+        anchor: Operand::Slot(2),
+        direction: jindou_model::Direction::Out,
+        predicate: PredicateRef::Bind(3),
+        far: FarEnd::Bind(4),
+        graph: GraphRef::Default,
+    };
+    let path = plan_of(&snapshot, 5, vec![start, scan, expand]);
     let want: Vec<Vec<u32>> = (1..=n)
         .flat_map(|x| (1..=n).flat_map(move |y| (1..=n).map(move |z| [x, y, z])))
         .filter(|t| t[0] != t[1] && t[1] != t[2])

@@ -2,8 +2,8 @@
 //! copied back, and the answers must be the CPU's, also if hash tables are too small at first or do not fit at all.
 
 use crate::common::{
-    answer, demanded, edited, holds_nothing, limited, logging, mixed, native, rather, ring, shim,
-    sorted,
+    answer, demanded, edited, holds_nothing, limited, logging, mixed, native, paged, rather, ring,
+    shim, sorted,
 };
 use jindou_engine::ExecutorChoice;
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
@@ -32,12 +32,11 @@ const HASHED: ReduceOptions = ReduceOptions {
 fn few_rows_leave_the_device() {
     let (_folder, snapshot) = ring(600, 4);
     let shim = logging();
-    let gpu = Arc::new(
-        GpuExecutor::new(shim.clone()).with_reduction(ReduceOptions {
-            least_sorted: 64,
-            ..ReduceOptions::default()
-        }),
-    );
+    let options = ReduceOptions {
+        least_sorted: 64,
+        ..ReduceOptions::default()
+    };
+    let gpu = Arc::new(GpuExecutor::new(shim.clone()).with_reduction(options));
     // A kernel that must run, the most bytes that are copied back, and the query.
     for line in [
         // 9,600 rows in 600 groups, each of three words.
@@ -70,11 +69,8 @@ fn few_rows_leave_the_device() {
             false => assert_eq!(sorted(got), sorted(want), "{text}"),
         }
         assert!(log.iter().any(|(k, _)| k.symbol() == kernel), "{text}");
-        assert!(
-            traffic.download_bytes <= most + 256,
-            "{text}: {} bytes back",
-            traffic.download_bytes
-        );
+        let back = traffic.download_bytes;
+        assert!(back <= most + 256, "{text}: {back} bytes back");
     }
 }
 
@@ -84,8 +80,7 @@ fn hash_tables_grow_or_leave_the_groups_to_the_cpu() {
     let (_folder, snapshot) = ring(500, 3);
     let options = ShimOptions {
         log: true,
-        page: 4096,
-        ..ShimOptions::default()
+        ..paged(4096)
     };
     let first = shim(options);
     let gpu = Arc::new(GpuExecutor::new(first.clone()).with_reduction(HASHED));
@@ -155,10 +150,7 @@ fn paths_from_one_node_give_the_nodes_of_the_cpu() {
         for snapshot in [&base, &patched] {
             let plan = native(snapshot, text);
             let want = sorted(here(&plan, snapshot));
-            let options = ShimOptions {
-                page: 4096,
-                ..ShimOptions::default()
-            };
+            let options = paged(4096);
             let first = shim(options);
             let gpu = Arc::new(GpuExecutor::new(first.clone()));
             let (got, used) = mixed(&plan, snapshot, &demanded(&gpu));

@@ -1,10 +1,10 @@
 //! Rows that are copied back in blocks: all threads of the query process them, only a few blocks are in pinned memory
 //! at a time, and other queries can use the device in the meantime.
 
-use crate::common::{demanded, holds_nothing, native, rather, ring, shim};
+use crate::common::{demanded, holds_nothing, late, native, rather, ring};
 use jindou_engine::{ExecOptions, Execution, ExecutorChoice, ParallelSink, QueryTerms, Sink};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
-use jindou_gpu::shim::{Shim, ShimOptions};
+use jindou_gpu::shim::Shim;
 use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Plan, Weight};
@@ -14,13 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
-
-fn late(delay: bool) -> Arc<Shim> {
-    shim(ShimOptions {
-        delay,
-        ..ShimOptions::default()
-    })
-}
 
 /// A sink that records the number of rows from all workers, an order-independent sum of them, the threads that
 /// delivered them, and the largest amount of pinned memory in the meantime.
@@ -41,12 +34,10 @@ impl Sink for Part<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         let all = self.0;
         std::thread::sleep(all.each);
-        all.threads
-            .lock()
-            .unwrap()
-            .insert(std::thread::current().id());
-        all.pinned
-            .fetch_max(all.shim.holdings().pinned, Ordering::SeqCst);
+        let thread = std::thread::current().id();
+        all.threads.lock().unwrap().insert(thread);
+        let pinned = all.shim.holdings().pinned;
+        all.pinned.fetch_max(pinned, Ordering::SeqCst);
         let row = |r: usize| {
             let mut hash = 7u64;
             for c in columns {
@@ -197,14 +188,8 @@ fn a_slow_reader_keeps_nobody_from_the_device() {
             Ok(())
         };
         let rows = Rows::new(&shim, &at);
-        run(
-            &rows,
-            &plan,
-            &snapshot,
-            &chosen(&gpu, false),
-            &options(threads),
-        )
-        .unwrap();
+        let (executor, options) = (demanded(&gpu), options(threads));
+        run(&rows, &plan, &snapshot, &executor, &options).unwrap();
         assert_eq!(rows.found().0, 250_000);
         assert!(ran.load(Ordering::SeqCst) > 0);
     }
@@ -217,14 +202,9 @@ fn who_stops_reading_ends_the_run() {
     let gpu = Arc::new(GpuExecutor::new(shim.clone()));
     for text in &TEXTS[..2] {
         let plan = heavy(&snapshot, text);
-        for (threads, hold, how) in [
-            (1, false, "closed"),
-            (3, false, "closed"),
-            (3, true, "closed"),
-            (1, false, "cancelled"),
-            (3, false, "cancelled"),
-            (3, true, "cancelled"),
-        ] {
+        let ways = [(1, false), (3, false), (3, true)].into_iter();
+        let ways = ways.flat_map(|(t, h)| [(t, h, "closed"), (t, h, "cancelled")]);
+        for (threads, hold, how) in ways {
             let cancel = CancelToken::new();
             let at = |rows: u64| match how {
                 _ if rows < 30_000 => Ok(()),

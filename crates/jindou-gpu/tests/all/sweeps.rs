@@ -5,7 +5,7 @@ use crate::common::{holds_nothing, least, limited, mixed, planned, rather, shim,
 use crate::watdiv::sf10;
 use jindou_engine::ExecutorChoice;
 use jindou_gpu::shim::ShimOptions;
-use jindou_plan::{Plan, Weight};
+use jindou_plan::Weight;
 use jindou_store::Snapshot;
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::queries::{bsbm, sp2b, watdiv};
@@ -18,12 +18,6 @@ use std::time::{Duration, Instant};
 const CAPS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
 /// Largest number of rows of answers that are compared, since the shim is slow.
 const MOST_ROWS: usize = 200_000;
-
-/// The rows as terms, sorted, and whether the device ran any part of the plan.
-fn run(plan: &Plan, snapshot: &Snapshot, executor: &ExecutorChoice) -> (Vec<Vec<String>>, bool) {
-    let (rows, there) = mixed(plan, snapshot, executor);
-    (sorted(rows), there)
-}
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -46,7 +40,7 @@ fn sweep(name: &str, text: &str, snapshot: &Snapshot, tally: &mut Tally) {
     let mut plan = planned(snapshot, text);
     plan.weight = Weight::Heavy;
     let began = Instant::now();
-    let (want, _) = run(&plan, snapshot, &ExecutorChoice::Here);
+    let want = sorted(mixed(&plan, snapshot, &ExecutorChoice::Here).0);
     if want.len() > MOST_ROWS || began.elapsed() > Duration::from_secs(2) {
         println!("{name}: left out, {} rows", want.len());
         return;
@@ -55,15 +49,12 @@ fn sweep(name: &str, text: &str, snapshot: &Snapshot, tally: &mut Tally) {
     let mut at = |memory: u64| -> (bool, u64) {
         let shim = shim(ShimOptions::default());
         let gpu = Arc::new(limited(shim.clone(), memory));
-        let (got, there) = run(&plan, snapshot, &rather(&gpu));
+        let (got, there) = mixed(&plan, snapshot, &rather(&gpu));
         drop(gpu);
         let peak = shim.holdings().reserved;
-        assert!(
-            agree(text, &got, &want),
-            "{name} in {memory} bytes: {} rows, not {}",
-            got.len(),
-            want.len()
-        );
+        let rows = [got.len(), want.len()];
+        let is_right = agree(text, &sorted(got), &want);
+        assert!(is_right, "{name} in {memory} bytes: rows {rows:?}");
         assert!(peak <= memory, "{name}: {peak} bytes of {memory}");
         holds_nothing(&shim, name);
         tally.there += u32::from(there);
@@ -80,10 +71,8 @@ fn sweep(name: &str, text: &str, snapshot: &Snapshot, tally: &mut Tally) {
     }
     // Also tries sizes around the least memory in which the device runs a part of the plan.
     let yes = least(footprint, |yes| yes / 8 + 16, |memory| at(memory).0);
-    println!(
-        "{name}: {} rows, {footprint} bytes, at least {yes}",
-        want.len()
-    );
+    let rows = want.len();
+    println!("{name}: {rows} rows, {footprint} bytes, at least {yes}");
 }
 
 /// Sweeps over some queries, of which the device must run a part of most, and at least `seen` must be compared.
@@ -93,10 +82,8 @@ fn sweep_all(snapshot: &Snapshot, queries: impl IntoIterator<Item = (String, Str
         sweep(&name, &text, snapshot, &mut tally);
     }
     println!("{tally:?}");
-    assert!(
-        tally.queries >= seen && tally.there > tally.queries,
-        "{tally:?}"
-    );
+    let is_enough = tally.queries >= seen && tally.there > tally.queries;
+    assert!(is_enough, "{tally:?}");
 }
 
 fn bsbm_in(products: u32, instances: u32, seen: u32) {

@@ -3,13 +3,10 @@
 use jindou_gpu::reference::XorShift;
 use jindou_store::Snapshot;
 use jindou_store::testing::{changed, store_of};
-use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+use jindou_testing::{named, triple};
+use oxrdf::{Literal, Term};
 
 const PREDICATES: [&str; 4] = ["p", "q", "r", "v"];
-
-pub(super) fn iri(name: &str) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/{name}"))
-}
 
 /// A value of `:v`: a number of one of several types, an ill-typed number, or a string.
 fn number(r: &mut XorShift, new: bool) -> Term {
@@ -30,17 +27,14 @@ pub(super) fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snap
     for (predicate, many) in [("p", 3), ("q", 1), ("r", 2)] {
         for s in 0..nodes {
             for _ in 0..r.below(many + 1) {
-                let o = iri(&format!("n{}", r.below(nodes)));
-                let s = iri(&format!("n{s}"));
-                quads.push(Quad::new(s, iri(predicate), o, GraphName::DefaultGraph));
+                let o = named(&format!("n{}", r.below(nodes)));
+                quads.push(triple(&format!("n{s}"), predicate, o));
             }
         }
     }
     for s in 0..nodes {
-        let s = iri(&format!("n{s}"));
         for _ in 0..1 + r.below(2) {
-            let v = number(r, false);
-            quads.push(Quad::new(s.clone(), iri("v"), v, GraphName::DefaultGraph));
+            quads.push(triple(&format!("n{s}"), "v", number(r, false)));
         }
     }
     let (folder, base) = store_of(&quads);
@@ -50,22 +44,20 @@ pub(super) fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snap
     }
     let mut changes = vec![];
     let mut change = |p: &str, subject: &Term, object: &Term, comes: bool| {
-        let p = jindou_model::term::encode(&iri(p).into());
-        if plain
-            .lookup(&p)
-            .and_then(|p| plain.predicate_of(p))
-            .is_some()
-        {
+        let p = jindou_model::term::encode(&named(p).into());
+        let known = plain.lookup(&p).and_then(|p| plain.predicate_of(p));
+        if known.is_some() {
             let [s, o] = [subject, object].map(jindou_model::term::encode);
             changes.push(([s, p, o, vec![]], comes));
         }
     };
     for _ in 0..4 + r.below(12) {
         let node = |r: &mut XorShift| -> Term {
-            match r.below(3) {
-                0 => iri(&format!("new{}", r.below(4))).into(),
-                _ => iri(&format!("n{}", r.below(nodes))).into(),
-            }
+            let name = match r.below(3) {
+                0 => format!("new{}", r.below(4)),
+                _ => format!("n{}", r.below(nodes)),
+            };
+            named(&name).into()
         };
         let predicate = PREDICATES[r.below(4) as usize];
         let new = r.below(2) == 0;
@@ -116,18 +108,16 @@ fn group(r: &mut XorShift) -> (String, Vec<&'static str>) {
         known.push("x");
     }
     let node = r.below(9);
-    match r.below(14) {
-        0 => {
-            body += &format!(":n{node} :p+ ?w . ");
-            known.push("w");
-        }
-        1 => {
-            body += &format!("?w (:r|^:q)* :n{node} . ");
-            known.push("w");
-        }
-        2 => body += &format!("?a :p+ :n{node} . "),
-        3 => body += &format!(":n{node} (:q|:r)* ?b . "),
-        _ => {}
+    let path = r.below(14);
+    body += &match path {
+        0 => format!(":n{node} :p+ ?w . "),
+        1 => format!("?w (:r|^:q)* :n{node} . "),
+        2 => format!("?a :p+ :n{node} . "),
+        3 => format!(":n{node} (:q|:r)* ?b . "),
+        _ => String::new(),
+    };
+    if path < 2 {
+        known.push("w");
     }
     add_above(r, &mut body, &mut known);
     (body, known)
@@ -179,7 +169,7 @@ fn count(r: &mut XorShift, known: &[&str], n: &str) -> String {
 }
 
 fn group_by(r: &mut XorShift, known: &[&str]) -> String {
-    let mut by: Vec<&str> = Vec::new();
+    let mut by = Vec::new();
     for _ in 0..1 + r.below(3) {
         let one = known[r.below(known.len() as u32) as usize];
         if !by.contains(&one) {
@@ -192,29 +182,25 @@ fn group_by(r: &mut XorShift, known: &[&str]) -> String {
 /// A query for the first rows of a group in some order.
 fn ordered(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
     // Ordered by all variables, so that the first rows are uniquely determined.
-    let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
+    let all = format!("?{}", known.join(" ?"));
     let by = if known.contains(&"x") { "x" } else { one };
     let (limit, offset) = (r.below(12), r.below(3));
     let by = match r.below(2) {
         0 => format!("?{by}"),
         _ => format!("DESC(?{by})"),
     };
-    let end = format!(
-        "ORDER BY {by} {} LIMIT {limit} OFFSET {offset}",
-        all.join(" ")
-    );
-    format!("SELECT {} {{ {body}}} {end}", all.join(" "))
+    format!("SELECT {all} {{ {body}}} ORDER BY {by} {all} LIMIT {limit} OFFSET {offset}")
 }
 
 fn grouped(r: &mut XorShift, body: &str, known: &[&str], one: &str) -> String {
     let value = if known.contains(&"x") { "x" } else { one };
-    let (by, end) = match r.below(4) {
-        0 => (String::new(), String::new()),
-        _ => {
-            let by = group_by(r, known);
-            let end = format!("GROUP BY {by}");
-            (by, end)
-        }
+    let by = match r.below(4) {
+        0 => String::new(),
+        _ => group_by(r, known),
+    };
+    let end = match by.is_empty() {
+        true => String::new(),
+        false => format!("GROUP BY {by}"),
     };
     let heads = match r.below(6) {
         0 | 1 => count(r, known, "n"),
@@ -239,13 +225,12 @@ pub(super) fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
     if r.below(2) == 0 {
         return (grouped(r, &body, &known, one), None);
     }
-    let all: Vec<String> = known.iter().map(|k| format!("?{k}")).collect();
     let head = match r.below(7) {
         0 | 1 => format!("SELECT DISTINCT ?{one}"),
         2 => format!("SELECT (COUNT(DISTINCT ?{one}) AS ?n)"),
         3 => "SELECT (COUNT(*) AS ?n)".into(),
         4 => format!("SELECT (COUNT(?{one}) AS ?n)"),
-        _ => format!("SELECT {}", all.join(" ")),
+        _ => format!("SELECT ?{}", known.join(" ?")),
     };
     let limit = (!head.contains("COUNT") && r.below(4) == 0)
         .then(|| (u64::from(r.below(20)), u64::from(r.below(6))));

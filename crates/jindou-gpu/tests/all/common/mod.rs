@@ -12,9 +12,10 @@ use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, ResultUse};
 use jindou_model::{Error, Progress, QuadSource, VertexId};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
-use jindou_store::testing::{changed, store_of};
+use jindou_store::testing::{canonical, changed, store_of};
 use jindou_store::{LoadOptions, Snapshot, load, open};
-use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use jindou_testing::{named, triple};
+use oxrdf::Literal;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -55,19 +56,15 @@ impl TestDevice {
 
     /// A shim with these options, or the GPU; with small pages, if the options say so.
     pub fn open(options: ShimOptions) -> Self {
-        match card() {
-            None => Self::on_shim(options),
-            Some(card) if options.page > 0 => Self {
-                backend: Arc::new(
-                    DeviceFaults::new(card, DeviceFault::Error, 0).with_page(options.page),
-                ),
-                shim: None,
-            },
-            Some(card) => Self {
-                backend: card,
-                shim: None,
-            },
-        }
+        let Some(card) = card() else {
+            return Self::on_shim(options);
+        };
+        let backend: Arc<dyn Backend> = match options.page {
+            0 => card,
+            page => Arc::new(DeviceFaults::new(card, DeviceFault::Error, 0).with_page(page)),
+        };
+        let shim = None;
+        Self { backend, shim }
     }
 
     /// Bytes of device memory held by the pool. Always 0 on a GPU: all tests share its pool, so a test cannot tell
@@ -86,11 +83,27 @@ impl TestDevice {
 
 /// The device; a shim runs threads in an order drawn from `seed`.
 pub fn device(seed: u64) -> Arc<dyn Backend> {
-    TestDevice::open(ShimOptions {
+    let options = ShimOptions {
         seed,
         ..ShimOptions::default()
+    };
+    TestDevice::open(options).backend
+}
+
+/// Options for a shim with pages of this many bytes.
+pub fn paged(page: usize) -> ShimOptions {
+    ShimOptions {
+        page,
+        ..ShimOptions::default()
+    }
+}
+
+/// A shim that does everything as late as possible, if `delay`.
+pub fn late(delay: bool) -> Arc<Shim> {
+    shim(ShimOptions {
+        delay,
+        ..ShimOptions::default()
     })
-    .backend
 }
 
 /// A shim with these options.
@@ -282,14 +295,9 @@ pub fn stored(source: &dyn QuadSource) -> (tempfile::TempDir, Snapshot) {
 /// A snapshot of [`ring`] with edges added (`true`) or removed (`false`): numbers of subject and object, and the
 /// predicate.
 pub fn edited(snapshot: &Snapshot, edits: &[(u32, &str, u32, bool)]) -> Snapshot {
-    let term = |name: String| {
-        let iri = NamedNode::new_unchecked(format!("http://e/{name}"));
-        jindou_model::term::encode(&iri.into())
-    };
     let changes = edits.iter().map(|&(s, p, o, comes)| {
-        let quad = [format!("n{s}"), p.to_owned(), format!("n{o}")].map(term);
-        let [subject, predicate, object] = quad;
-        ([subject, predicate, object, vec![]], comes)
+        let edge = triple(&format!("n{s}"), p, named(&format!("n{o}")));
+        (canonical(&edge), comes)
     });
     changed(Snapshot::of_base(Arc::clone(snapshot.base())), changes)
 }
@@ -297,23 +305,14 @@ pub fn edited(snapshot: &Snapshot, edits: &[(u32, &str, u32, bool)]) -> Snapshot
 /// `n` nodes in a ring, each with an edge `:p` to the next `reach` nodes, `:q` to the seventh node after it, and `:v`
 /// to its number.
 pub fn ring(n: u32, reach: u32) -> (tempfile::TempDir, Snapshot) {
-    let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
-    let node = |i: u32| iri(format!("n{}", i % n));
+    let node = |i: u32| format!("n{}", i % n);
     let mut quads = vec![];
-    let mut add = |s: u32, p: &str, o: oxrdf::Term| {
-        quads.push(Quad::new(
-            node(s),
-            iri(p.into()),
-            o,
-            GraphName::DefaultGraph,
-        ));
-    };
     for i in 0..n {
         for d in 1..=reach {
-            add(i, "p", node(i + d).into());
+            quads.push(triple(&node(i), "p", named(&node(i + d))));
         }
-        add(i, "q", node(i + 7).into());
-        add(i, "v", Literal::from(i64::from(i)).into());
+        quads.push(triple(&node(i), "q", named(&node(i + 7))));
+        quads.push(triple(&node(i), "v", Literal::from(i64::from(i))));
     }
     let (folder, base) = store_of(&quads);
     (folder, Snapshot::of_base(base))

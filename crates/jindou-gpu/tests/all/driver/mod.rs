@@ -25,25 +25,18 @@ fn is_parent(test: &str, flags: &[&str]) -> bool {
         return false;
     }
     let folder = tempfile::tempdir().unwrap();
-    let source = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/all/driver/fake_cuda.cpp"
-    );
+    let library = folder.path().join("libcuda.so.1");
     let made = Command::new("g++")
         .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-o"])
-        .arg(folder.path().join("libcuda.so.1"))
+        .arg(&library)
         .args(flags)
-        .arg(source)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/driver/fake_cuda.cpp"))
         .output();
     match made {
         Err(e) => println!("skipped: there is no g++: {e}"),
         Ok(o) => {
             assert!(o.status.success(), "{}", String::from_utf8_lossy(&o.stderr));
-            std::fs::copy(
-                folder.path().join("libcuda.so.1"),
-                folder.path().join("libcuda.so"),
-            )
-            .unwrap();
+            std::fs::copy(&library, folder.path().join("libcuda.so")).unwrap();
             child(test, folder.path());
         }
     }
@@ -210,24 +203,19 @@ type Case = (Plan, Snapshot, Vec<Vec<u32>>);
 fn cases() -> (tempfile::TempDir, Vec<Case>) {
     let (folder, base) = ring(30, 3);
     let patched = edited(&base, &[(3, "p", 20, true), (4, "q", 11, false)]);
-    let cases = QUERIES
-        .iter()
-        .zip([&base, &patched])
-        .map(|(text, snapshot)| {
-            let plan = native(snapshot, text);
-            let want = rows_here(&plan, snapshot);
-            (plan, snapshot.clone(), want)
-        });
-    let cases = cases.collect();
-    (folder, cases)
+    let case = |(text, snapshot): (&str, Snapshot)| {
+        let plan = native(&snapshot, text);
+        let want = rows_here(&plan, &snapshot);
+        (plan, snapshot, want)
+    };
+    let cases = QUERIES.into_iter().zip([base, patched]).map(case);
+    (folder, cases.collect())
 }
 
 #[test]
 fn whole_queries_run_over_the_driver_and_give_everything_back() {
-    if is_parent(
-        "whole_queries_run_over_the_driver_and_give_everything_back",
-        &[],
-    ) {
+    let test = "whole_queries_run_over_the_driver_and_give_everything_back";
+    if is_parent(test, &[]) {
         return;
     }
     let fake = Fake::load();
@@ -239,26 +227,17 @@ fn whole_queries_run_over_the_driver_and_give_everything_back() {
         assert_eq!(&rows_on(&gpu, plan, snapshot, &options()).unwrap(), want);
     }
     let held = fake.now();
-    assert!(
-        held.reserved_bytes > held.device_bytes && held.device_bytes > 0,
-        "{held:?}"
-    );
+    assert!(held.reserved_bytes > held.device_bytes, "{held:?}");
+    assert!(held.device_bytes > 0, "{held:?}");
     assert!(held.host_bytes > 0 && held.events > 0, "{held:?}");
     // When idle, the pool releases unused memory.
     let is_released = || fake.now().reserved_bytes <= fake.now().device_bytes;
     until(is_released, || format!("{:?}", fake.now()));
     drop(gpu);
     let c = fake.now();
-    let left = [
-        c.device_bytes,
-        c.host_bytes,
-        c.events,
-        c.streams,
-        c.modules,
-        c.pools,
-        c.contexts,
-    ];
-    assert_eq!(left, [0; 7], "{c:?}");
+    let memory = [c.device_bytes, c.host_bytes];
+    let handles = [c.events, c.streams, c.modules, c.pools, c.contexts];
+    assert_eq!((memory, handles), ([0; 2], [0; 5]), "{c:?}");
     assert_eq!(shim().holdings().device, 0);
 }
 
@@ -266,10 +245,8 @@ fn whole_queries_run_over_the_driver_and_give_everything_back() {
 /// releases the context, and opening the device again works.
 #[test]
 fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
-    if is_parent(
-        "every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone",
-        &[],
-    ) {
+    let test = "every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone";
+    if is_parent(test, &[]) {
         return;
     }
     let fake = Fake::load();
@@ -326,10 +303,7 @@ fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
             }
         }
     }
-    println!(
-        "{} runs right, {} failed: {} lost, {} not opened",
-        seen[0], seen[1], seen[2], seen[3]
-    );
+    println!("runs that were right, that failed, of these lost, and not opened: {seen:?}");
     assert!(seen.iter().all(|n| *n > 20), "{seen:?}");
 }
 
@@ -345,10 +319,8 @@ fn a_driver_that_is_too_old_is_told_in_a_sentence() {
     };
     fake.set(|c| c.version = 12_040);
     let why = sentence();
-    assert!(
-        why.starts_with("no GPU is used: ") && why.contains("CUDA 12.4") && why.contains("580"),
-        "{why}"
-    );
+    assert!(why.starts_with("no GPU is used: "), "{why}");
+    assert!(why.contains("CUDA 12.4") && why.contains("580"), "{why}");
     assert_eq!(fake.now().calls, 0, "nothing else was called");
     fake.set(|c| (c.version, c.no_binary) = (13_010, 1));
     let why = sentence();
@@ -360,16 +332,12 @@ fn a_driver_that_is_too_old_is_told_in_a_sentence() {
 
 #[test]
 fn a_driver_without_a_function_is_told_in_a_sentence() {
-    if is_parent(
-        "a_driver_without_a_function_is_told_in_a_sentence",
-        &["-DWITHOUT_ELAPSED"],
-    ) {
+    let test = "a_driver_without_a_function_is_told_in_a_sentence";
+    if is_parent(test, &["-DWITHOUT_ELAPSED"]) {
         return;
     }
     let why = Cuda::open().map(|_| ()).unwrap_err();
-    assert!(
-        why.contains("cuEventElapsedTime_v2") && why.contains("580"),
-        "{why}"
-    );
+    assert!(why.contains("cuEventElapsedTime_v2"), "{why}");
+    assert!(why.contains("580"), "{why}");
     assert_eq!(why.lines().count(), 1);
 }
