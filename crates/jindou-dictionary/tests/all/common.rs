@@ -100,10 +100,8 @@ pub fn permutation(n: u32) -> Vec<u32> {
 
 /// A whole dictionary of some terms; returns it with the id of every term in sorted order.
 pub fn dictionary(terms: &[Vec<u8>], dir: &Path) -> (Dictionary, Vec<u32>) {
-    let quads: Vec<Quad> = terms
-        .iter()
-        .map(|t| [t.clone(), t.clone(), t.clone(), vec![]])
-        .collect();
+    let quad = |t: &Vec<u8>| [t.clone(), t.clone(), t.clone(), vec![]];
+    let quads: Vec<Quad> = terms.iter().map(quad).collect();
     let worker = intern(&quads, 100, 1 << 30, &SpillDir::in_memory());
     let (merged, _) = merge(vec![worker], dir, 1);
     let ids = permutation(merged.terms);

@@ -28,13 +28,8 @@ fn read_all(d: &Dictionary, terms: &[Vec<u8>]) {
     for id in 0..terms.len() as u32 + 3 {
         let id = VertexId(id);
         d.term(id, &mut out);
-        let _ = (
-            decoder.term(id),
-            d.kind(id),
-            d.sort_key(id),
-            d.numeric_value(id),
-            d.numeric_rank(id),
-        );
+        let _ = (decoder.term(id), d.kind(id), d.sort_key(id));
+        let _ = (d.numeric_value(id), d.numeric_rank(id));
     }
     let asked: Vec<&[u8]> = terms.iter().map(Vec::as_slice).collect();
     let mut found = vec![];
@@ -45,10 +40,8 @@ fn read_all(d: &Dictionary, terms: &[Vec<u8>]) {
     d.numeric_rank_many(&found, &mut vec![]);
     let _ = d.strings().for_each(0..d.len(), |_, _| ());
     let _ = d.numeric_bounds(Comparison::LessOrEqual, &Num::Int(7).into());
-    let _ = d.temporal_bounds(
-        Comparison::Less,
-        Temporal::parse(TemporalKind::DateTime, "2020-01-01T00:00:00Z").unwrap(),
-    );
+    let time = Temporal::parse(TemporalKind::DateTime, "2020-01-01T00:00:00Z");
+    let _ = d.temporal_bounds(Comparison::Less, time.unwrap());
     let _ = d.string_bounds(Comparison::Less, "text");
 }
 
@@ -71,10 +64,8 @@ fn no_flipped_byte_makes_a_panic() {
         }
         for len in (0..good.len()).step_by(97) {
             std::fs::write(&path, &good[..len]).unwrap();
-            assert!(
-                matches!(Dictionary::open(tmp.path()), Err(Error::Damaged { .. })),
-                "{name} {len}"
-            );
+            let opened = Dictionary::open(tmp.path());
+            assert!(matches!(opened, Err(Error::Damaged { .. })), "{name} {len}");
         }
         std::fs::write(&path, &good).unwrap();
     }
@@ -82,10 +73,7 @@ fn no_flipped_byte_makes_a_panic() {
 }
 
 fn message(dir: &Path) -> String {
-    Dictionary::open(dir)
-        .err()
-        .map(|e| e.to_string())
-        .unwrap_or_default()
+    Dictionary::open(dir).map_or_else(|e| e.to_string(), |_| String::new())
 }
 
 #[test]
@@ -108,8 +96,6 @@ fn what_is_wrong_is_named() {
     std::fs::copy(other.path().join(DICTIONARY_FILE), &path).unwrap();
     assert!(message(tmp.path()).contains("another strings.jd"));
     std::fs::remove_file(&path).unwrap();
-    assert!(matches!(
-        Dictionary::open(tmp.path()),
-        Err(Error::Io { .. })
-    ));
+    let opened = Dictionary::open(tmp.path());
+    assert!(matches!(opened, Err(Error::Io { .. })));
 }

@@ -35,14 +35,7 @@ fn build(terms: &[Vec<u8>]) -> (tempfile::TempDir, Dictionary, Vec<VertexId>) {
 fn exact(tag: u8, lexical: &str) -> Option<(i8, String)> {
     let plain = match tag {
         0x82 | 0x83 => {
-            let v = if tag == 0x82 {
-                f64::from_str(lexical).ok()?
-            } else {
-                f64::from(f32::from_str(lexical).ok()?)
-            };
-            if !v.is_finite() {
-                return None;
-            }
+            let v = f64_of((tag, lexical)).filter(|v| v.is_finite())?;
             format!("{v:.400}")
         }
         _ => lexical.to_owned(),
@@ -52,12 +45,10 @@ fn exact(tag: u8, lexical: &str) -> Option<(i8, String)> {
     let (integer, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let text = format!("{integer:0>500}{fraction:0<400}");
     assert_eq!(text.len(), 900);
-    let sign = if text.bytes().all(|b| b == b'0') {
-        0
-    } else if negative {
-        -1
-    } else {
-        1
+    let sign = match text.bytes().all(|b| b == b'0') {
+        true => 0,
+        false if negative => -1,
+        false => 1,
     };
     Some((sign, text))
 }
@@ -178,10 +169,9 @@ fn sparql_order(a: (u8, &str), b: (u8, &str)) -> Option<Ordering> {
 }
 
 fn f64_of((t, s): (u8, &str)) -> Option<f64> {
-    if t == 0x83 {
-        Some(f64::from(f32::from_str(s).ok()?))
-    } else {
-        f64::from_str(s).ok()
+    match t {
+        0x83 => f32::from_str(s).ok().map(f64::from),
+        _ => f64::from_str(s).ok(),
     }
 }
 
@@ -253,12 +243,8 @@ fn check_times<T: PartialOrd>(tag: u8, texts: &[String], parse: impl Fn(&str) ->
                 let kind = TemporalKind::of_tag(tag).unwrap();
                 let bound = Temporal::parse(kind, bound).unwrap();
                 let bounds = d.temporal_bounds(comparison, bound);
-                assert_eq!(
-                    bounds.contains(&rank(i)),
-                    comparison.holds(order),
-                    "{} {comparison:?} {bound:?}",
-                    texts[i]
-                );
+                let (got, want) = (bounds.contains(&rank(i)), comparison.holds(order));
+                assert_eq!(got, want, "{} {comparison:?} {bound:?}", texts[i]);
             }
         }
     }
@@ -285,10 +271,8 @@ fn what_has_no_value_has_no_rank() {
     ];
     let (_tmp, d, ids) = build(&terms);
     let rank = |i: usize| d.value_rank(d.lex(ids[i]).unwrap());
-    assert_eq!(
-        (rank(0), rank(1), rank(8), rank(9), rank(12)),
-        (NO_RANK, NAN_RANK, NO_RANK, NO_RANK, NO_RANK)
-    );
+    assert_eq!([0, 8, 9, 12].map(rank), [NO_RANK; 4]);
+    assert_eq!(rank(1), NAN_RANK);
     // -INF < 1 < 10^400 - 1 < INF
     assert_eq!([rank(3), rank(5), rank(4), rank(2)], [0, 1, 2, 3]);
     assert_eq!((rank(6), rank(7)), (1, 0));
@@ -298,22 +282,13 @@ fn what_has_no_value_has_no_rank() {
     let huge = Number::parse(0x80, &"9".repeat(400)).unwrap();
     assert_eq!(d.numeric_bounds(Comparison::Equal, &huge).exact, 2..3);
     assert_eq!(d.numeric_bounds(Comparison::Less, &huge).exact, 0..2);
-    assert_eq!(
-        d.numeric_bounds(Comparison::Less, &Num::Dbl(f64::NAN).into())
-            .exact,
-        0..0
-    );
+    let nan = Num::Dbl(f64::NAN).into();
+    assert_eq!(d.numeric_bounds(Comparison::Less, &nan).exact, 0..0);
     let key = |i: usize| d.sort_key(ids[i]);
     assert!(key(14) < key(13) && key(13) < key(3) && key(2) < key(1) && key(1) < key(12));
     assert_eq!(d.sort_key(VertexId(0)), SortKey { class: 0, rank: 0 });
-    assert_eq!(
-        (d.kind(ids[14]), d.kind(ids[13]), d.kind(ids[0])),
-        (
-            Some(TermKind::Blank),
-            Some(TermKind::Iri),
-            Some(TermKind::Literal)
-        )
-    );
+    let kinds = [TermKind::Blank, TermKind::Iri, TermKind::Literal];
+    assert_eq!([14, 13, 0].map(|i| d.kind(ids[i])), kinds.map(Some));
 }
 
 /// A term that the dictionary does not have gets the position that it would have there.
@@ -327,22 +302,16 @@ fn places_of_other_terms_are_those_of_the_dictionary_with_them() {
         b"_:a".to_vec(),
     ];
     let floats = "0.1 -0 INF -INF NaN 1e300 99999999999999999999";
+    let integers = "-5 0 7 99999999999999999999 999999999999999999999999999999 x";
+    let decimals = "0.1 7.0 0.12345678901234567890 0.12345678901234567891";
+    let dates = "2020-01-01 2020-01-01Z 2020-01-01+14:00 -0001-01-01 x";
     for (tag, texts) in [
-        (
-            0x80,
-            "-5 0 7 99999999999999999999 999999999999999999999999999999 x",
-        ),
-        (
-            0x81,
-            "0.1 7.0 0.12345678901234567890 0.12345678901234567891",
-        ),
+        (0x80, integers),
+        (0x81, decimals),
         (0x82, floats),
         (0x83, floats),
         (0x90, "true 0 maybe"),
-        (
-            0x92,
-            "2020-01-01 2020-01-01Z 2020-01-01+14:00 -0001-01-01 x",
-        ),
+        (0x92, dates),
         (0x99, "P1D PT24H P30D P1M P31D x"),
     ] {
         terms.extend(texts.split(' ').map(|text| coded(tag, text)));

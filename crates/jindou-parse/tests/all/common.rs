@@ -6,6 +6,7 @@ use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A sink that decodes and collects quads.
 #[derive(Default)]
@@ -23,13 +24,12 @@ impl QuadSink for Collect {
             let Term::NamedNode(p) = decode(*p) else {
                 panic!("predicate is not an IRI")
             };
-            let graph = if g.len == 0 {
-                GraphName::DefaultGraph
-            } else {
-                node(decode(*g)).into()
+            let graph = match g.len {
+                0 => GraphName::DefaultGraph,
+                _ => node(decode(*g)).into(),
             };
-            self.0
-                .push(Quad::new(node(decode(*s)), p, decode(*o), graph));
+            let quad = Quad::new(node(decode(*s)), p, decode(*o), graph);
+            self.0.push(quad);
         }
         Ok(())
     }
@@ -50,9 +50,8 @@ pub fn collect_on(sources: &Sources, workers: usize) -> Result<Vec<Quad>, Error>
                 let progress = &progress;
                 scope.spawn(move || {
                     let mut sink = Collect::default();
-                    sources
-                        .run(w, workers, &mut sink, progress)
-                        .map(|()| sink.0)
+                    let ran = sources.run(w, workers, &mut sink, progress);
+                    ran.map(|()| sink.0)
                 })
             })
             .collect();
@@ -62,27 +61,25 @@ pub fn collect_on(sources: &Sources, workers: usize) -> Result<Vec<Quad>, Error>
     for part in parts {
         all.extend(part?);
     }
+    let [done, quads] = [&progress.done, &progress.quads].map(|n| n.load(Ordering::Relaxed));
     if let Some(size) = sources.size_hint()
         && sources.skipped() == 0
     {
-        assert_eq!(
-            progress.done.load(std::sync::atomic::Ordering::Relaxed),
-            size
-        );
+        assert_eq!(done, size);
     }
-    assert_eq!(
-        progress.quads.load(std::sync::atomic::Ordering::Relaxed),
-        all.len() as u64
-    );
+    assert_eq!(quads, all.len() as u64);
     Ok(all)
 }
 
 pub fn parse(text: &[u8], format: Format) -> Result<Vec<Quad>, Error> {
-    collect(
-        &Sources::builder()
-            .text("text", text.to_vec(), format)
-            .build()?,
-    )
+    let sources = Sources::builder().text("text", text, format);
+    collect(&sources.build()?)
+}
+
+/// A document with a base IRI.
+pub fn based(text: &[u8], format: Format, base: &str) -> Sources {
+    let sources = Sources::builder().text("text", text, format);
+    sources.base_iri(Some(base.to_owned())).build().unwrap()
 }
 
 /// The quads with canonical labels of blank nodes.

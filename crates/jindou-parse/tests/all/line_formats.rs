@@ -3,24 +3,20 @@
 
 use crate::common::parse;
 use jindou_parse::Format;
-use jindou_testing::Rng;
+use jindou_testing::{Rng, from_environment};
 use oxrdf::{GraphName, Quad};
 use oxttl::{NQuadsParser, NTriplesParser};
 use proptest::prelude::*;
 
 fn oracle(text: &[u8], format: Format) -> Result<Vec<Quad>, String> {
-    if format == Format::NQuads {
-        NQuadsParser::new()
-            .for_slice(text)
-            .collect::<Result<_, _>>()
-            .map_err(|e| e.to_string())
-    } else {
-        NTriplesParser::new()
+    let read: Result<_, _> = match format {
+        Format::NQuads => NQuadsParser::new().for_slice(text).collect(),
+        _ => NTriplesParser::new()
             .for_slice(text)
             .map(|t| t.map(|t| t.in_graph(GraphName::DefaultGraph)))
-            .collect::<Result<_, _>>()
-            .map_err(|e| e.to_string())
-    }
+            .collect(),
+    };
+    read.map_err(|e| e.to_string())
 }
 
 /// Compares both parsers; returns true if the text is valid.
@@ -33,10 +29,8 @@ fn same(text: &[u8], format: Format) -> bool {
         }
         (Err(_), Err(e)) => {
             let message = e.to_string();
-            assert!(
-                message.contains("expected") && message.starts_with("text:"),
-                "{message}"
-            );
+            assert!(message.starts_with("text:"), "{message}");
+            assert!(message.contains("expected"), "{message}");
             false
         }
         (theirs, ours) => panic!("{shown:?}\noxttl: {theirs:?}\nours:  {ours:?}"),
@@ -67,59 +61,9 @@ const GRAPHS: &[&str] = &[
     "_:a <http://e/p> \"x\"@en _:g.\n",
     "<http://e/s> <http://e/p> \"x\"<http://e/g>.\n",
 ];
-/// Pieces that mutations insert.
-const PIECES: &[&str] = &[
-    "<",
-    ">",
-    "\"",
-    "\\",
-    ".",
-    "@",
-    "^^",
-    "^",
-    "_:",
-    "<<(",
-    ")>>",
-    "\n",
-    "\r",
-    " ",
-    "\t",
-    "#",
-    "-",
-    "--",
-    "--ltr",
-    "en",
-    "\\u",
-    "\\uD800",
-    "\\U0010FFFF",
-    "\\u00",
-    "é",
-    "\u{B7}",
-    "\u{FFFF}",
-    "\0",
-    "%",
-    "%4",
-    "a",
-    "0",
-    ":",
-    "/",
-    "http://e/x",
-    "<http://e/z>",
-    "[",
-    "{",
-    "|",
-    "`",
-    "<<",
-    "\u{E000}",
-    "(",
-    ")",
-    "'",
-    ";",
-    "<a>",
-    "<#x>",
-    "_",
-    "\u{A0}",
-];
+/// Pieces that mutations insert, separated by commas.
+const PIECES: &str = "<,>,\",\\,.,@,^^,^,_:,<<(,)>>,\n,\r, ,\t,#,-,--,--ltr,en,\\u,\\uD800,\\U0010FFFF,\\u00,\
+    é,\u{B7},\u{FFFF},\0,%,%4,a,0,:,/,http://e/x,<http://e/z>,[,{,|,`,<<,\u{E000},(,),',;,<a>,<#x>,_,\u{A0}";
 
 #[test]
 fn valid_lines_give_the_same_terms() {
@@ -131,10 +75,8 @@ fn valid_lines_give_the_same_terms() {
         assert!(same(seed.as_bytes(), Format::NQuads), "{seed}");
         assert!(!same(seed.as_bytes(), Format::NTriples), "{seed}");
     }
-    assert!(same(
-        (SEEDS[..15].concat() + &SEEDS[..15].concat()).as_bytes(),
-        Format::NTriples
-    ));
+    let twice = SEEDS[..15].concat().repeat(2);
+    assert!(same(twice.as_bytes(), Format::NTriples));
 }
 
 #[test]
@@ -153,10 +95,8 @@ fn bytes_that_are_not_utf8_matter_only_outside_comments() {
 /// The environment variable `JINDOU_MUTATIONS` sets the number of cases.
 #[test]
 fn mutated_lines_get_the_same_verdict() {
-    let cases = std::env::var("JINDOU_MUTATIONS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(60_000);
+    let cases = from_environment("JINDOU_MUTATIONS", 60_000) as usize;
+    let pieces: Vec<&str> = PIECES.split(',').collect();
     let mut random = Rng::new(7);
     let mut valid = 0;
     let all: Vec<&str> = SEEDS.iter().chain(GRAPHS).copied().collect();
@@ -178,22 +118,16 @@ fn mutated_lines_get_the_same_verdict() {
                     drop(text.splice(at..at, piece[from..to].iter().copied()));
                 }
                 _ => {
-                    let piece = PIECES[random.below(PIECES.len())].bytes();
+                    let piece = pieces[random.below(pieces.len())].bytes();
                     drop(text.splice(at..at, piece));
                 }
             }
         }
-        let format = if random.below(2) == 0 {
-            Format::NTriples
-        } else {
-            Format::NQuads
-        };
+        let format = [Format::NTriples, Format::NQuads][random.below(2)];
         valid += usize::from(same(&text, format));
     }
-    assert!(
-        valid > cases / 50,
-        "the mutations are too wild to test anything: {valid} valid"
-    );
+    // Otherwise the mutations are too wild to test anything.
+    assert!(valid > cases / 50, "{valid} valid");
 }
 
 proptest! {

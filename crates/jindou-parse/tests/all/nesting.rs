@@ -19,7 +19,8 @@ fn absurd_nesting_is_refused_or_parsed_and_never_overflows() {
     let lists = |n: usize, inside: &str| format!("{}{inside}{}", "[".repeat(n), "]".repeat(n));
     let (deep, bad) = (Some("too deep"), Some("expected"));
     let literals = "<e:C><e:p rdf:parseType=\"Literal\">".repeat(n);
-    let contexts = lists(900, "");
+    let nodes = "<rdf:Description><e:p>".repeat(n);
+    let contexts = format!("{{\"@context\":{},\"http://e/p\":1}}", lists(900, ""));
     let cases = [
         (Format::NTriples, statement(tt.repeat(n)), deep),
         (Format::Turtle, statement(tt.repeat(n)), deep),
@@ -32,31 +33,19 @@ fn absurd_nesting_is_refused_or_parsed_and_never_overflows() {
         (Format::JsonLd, "{\"http://e/p\":".repeat(n), deep),
         (
             Format::JsonLd,
-            format!("{{\"@context\":{}", "[".repeat(n)),
+            "{\"@context\":".to_owned() + &"[".repeat(n),
             deep,
         ),
         (Format::JsonLd, lists(1000, "1"), None),
-        (
-            Format::JsonLd,
-            format!("{{\"@context\":{contexts},\"http://e/p\":1}}"),
-            Some("@context"),
-        ),
-        (
-            Format::RdfXml,
-            format!("{rdf}{}", "<rdf:Description><e:p>".repeat(n)),
-            deep,
-        ),
+        (Format::JsonLd, contexts, Some("@context")),
+        (Format::RdfXml, format!("{rdf}{nodes}"), deep),
         (Format::RdfXml, format!("{rdf}{literals}"), deep),
     ];
     for (format, text, says) in cases {
         let start = text.chars().take(40).collect::<String>();
-        let result = std::thread::Builder::new()
-            .stack_size(1 << 20)
-            .spawn(move || parse(text.as_bytes(), format).map(|q| q.len()))
-            .unwrap()
-            .join()
-            .unwrap();
-        match (result, says) {
+        let small = std::thread::Builder::new().stack_size(1 << 20);
+        let read = small.spawn(move || parse(text.as_bytes(), format).map(|q| q.len()));
+        match (read.unwrap().join().unwrap(), says) {
             (Ok(_), None) => {}
             (Err(e), Some(says)) => assert!(e.to_string().contains(says), "{start}: {e}"),
             (other, _) => panic!("{format} {start}: {other:?}"),
@@ -67,19 +56,11 @@ fn absurd_nesting_is_refused_or_parsed_and_never_overflows() {
 #[test]
 fn nesting_up_to_the_limit_is_taken_by_every_format() {
     let deep = |n: usize| {
-        let tt = "<<( <http://e/s> <http://e/p> ";
-        format!(
-            "<http://e/s> <http://e/p> {}<http://e/o>{} .",
-            tt.repeat(n),
-            " )>>".repeat(n)
-        )
+        let (open, close) = ("<<( <http://e/s> <http://e/p> ".repeat(n), " )>>".repeat(n));
+        format!("<http://e/s> <http://e/p> {open}<http://e/o>{close} .")
     };
-    for format in [
-        Format::NTriples,
-        Format::NQuads,
-        Format::Turtle,
-        Format::TriG,
-    ] {
+    use Format::{NQuads, NTriples, TriG, Turtle};
+    for format in [NTriples, NQuads, Turtle, TriG] {
         assert_eq!(parse(deep(64).as_bytes(), format).unwrap().len(), 1);
         assert!(parse(deep(65).as_bytes(), format).is_err());
     }

@@ -3,8 +3,7 @@
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource};
 use jindou_parse::Sources;
-use jindou_testing::shared;
-use std::path::{Path, PathBuf};
+use jindou_testing::{files_below, shared, unpack};
 
 struct Count(u64);
 
@@ -12,21 +11,6 @@ impl QuadSink for Count {
     fn batch(&mut self, batch: &QuadBatch) -> jindou_model::Result<()> {
         self.0 += batch.quads.len() as u64;
         Ok(())
-    }
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files(&path, found)
-        } else {
-            found.push(path)
-        }
     }
 }
 
@@ -42,18 +26,9 @@ fn real_data_loads_and_broken_files_are_named() {
             return;
         };
         let dir = tempfile::tempdir().unwrap();
-        let unpacked = std::process::Command::new("tar")
-            .arg("xzf")
-            .arg(&path)
-            .arg("-C")
-            .arg(dir.path())
-            .status()
-            .unwrap();
-        assert!(unpacked.success());
-        let mut all = Vec::new();
-        files(dir.path(), &mut all);
+        unpack(&path, dir.path());
         let (mut quads, mut loaded, mut broken) = (0, 0, 0);
-        for file in all {
+        for file in files_below(dir.path()) {
             let Ok(sources) = Sources::builder().path(&file).build() else {
                 println!("{archive}: not RDF: {}", file.display());
                 continue;
@@ -64,18 +39,11 @@ fn real_data_loads_and_broken_files_are_named() {
                     loaded += 1;
                     quads += count.0;
                 }
-                Err(e @ Error::Syntax { .. }) => {
+                Err(Error::Syntax { at, message, text }) => {
                     broken += 1;
-                    println!("{e}");
-                    let Error::Syntax { at, message, text } = e else {
-                        unreachable!()
-                    };
-                    assert!(
-                        at.line > 0
-                            && at.column > 0
-                            && text.is_some()
-                            && message.contains("expected")
-                    );
+                    println!("{at}: {message}");
+                    assert!(at.line > 0 && at.column > 0 && text.is_some());
+                    assert!(message.contains("expected"));
                 }
                 Err(e) => panic!("{e}"),
             }
@@ -85,18 +53,11 @@ fn real_data_loads_and_broken_files_are_named() {
         if let Some(expected) = broken_files {
             assert_eq!(broken, expected);
         }
-        let lenient = Sources::builder()
-            .path(dir.path())
-            .lenient(true)
-            .build()
-            .unwrap();
-        let mut count = Count(0);
+        let lenient = Sources::builder().path(dir.path()).lenient(true);
+        let (lenient, mut count) = (lenient.build().unwrap(), Count(0));
         lenient.run(0, 1, &mut count, &Progress::default()).unwrap();
-        println!(
-            "{archive}: {} quads when lenient, {} statements skipped",
-            count.0,
-            lenient.skipped()
-        );
+        let (all, skipped) = (count.0, lenient.skipped());
+        println!("{archive}: {all} quads when lenient, {skipped} statements skipped");
         assert!(count.0 >= quads);
     }
 }

@@ -14,10 +14,8 @@ fn round_trip(object: &Term, graph: Option<&Term>) {
     let mut text = vec![];
     write_batch(&batch, &mut text).unwrap();
     assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 1);
-    let read: Vec<_> = oxttl::NQuadsParser::new()
-        .for_slice(&text)
-        .map(Result::unwrap)
-        .collect();
+    let read = oxttl::NQuadsParser::new().for_slice(&text);
+    let read: Vec<_> = read.map(Result::unwrap).collect();
     assert_eq!(read.len(), 1);
     assert_eq!(&read[0].object, object);
     match graph {
@@ -30,28 +28,23 @@ fn round_trip(object: &Term, graph: Option<&Term>) {
 fn terms_of_every_kind_read_back() {
     let iri = |i: &str| NamedNode::new_unchecked(i);
     let all_ascii: String = (0..=0x7Fu8).map(char::from).collect();
-    let triple = Triple::new(
-        iri("http://e/s"),
-        iri("http://e/p"),
-        Literal::from("a \"b\""),
-    );
+    let triple = |o: Term| Triple::new(iri("http://e/s"), iri("http://e/p"), o);
+    let inner = triple(Literal::from("a \"b\"").into());
+    let rtl = BaseDirection::Rtl;
     let terms: Vec<Term> = vec![
         iri("http://e/ü/東").into(),
         BlankNode::new_unchecked("b0").into(),
         Literal::from(all_ascii.as_str()).into(),
         Literal::from("").into(),
         Literal::new_language_tagged_literal_unchecked("x\\", "zh-hant").into(),
-        Literal::new_directional_language_tagged_literal_unchecked("x", "he", BaseDirection::Rtl)
-            .into(),
+        Literal::new_directional_language_tagged_literal_unchecked("x", "he", rtl).into(),
         Literal::from(7).into(),
         Literal::new_typed_literal("q\n", iri("http://e/dt")).into(),
-        triple.clone().into(),
-        Triple::new(iri("http://e/s"), iri("http://e/p"), triple).into(),
+        inner.clone().into(),
+        triple(inner.into()).into(),
     ];
-    let graphs: [Term; 2] = [
-        iri("http://e/g").into(),
-        BlankNode::new_unchecked("g").into(),
-    ];
+    let blank = BlankNode::new_unchecked("g");
+    let graphs: [Term; 2] = [iri("http://e/g").into(), blank.into()];
     for term in &terms {
         round_trip(term, None);
         graphs.iter().for_each(|g| round_trip(term, Some(g)));
@@ -77,43 +70,21 @@ fn characters_that_an_iri_may_not_have_are_escaped() {
 fn tags_keep_their_meaning_in_any_spelling() {
     let mut seen = std::collections::BTreeSet::new();
     for i in 0..100 {
-        let mut out = vec![];
-        write_term(
-            format!("@zh-hant-tw\0{i}").as_bytes(),
-            TagCase::Mixed,
-            &mut out,
-        )
-        .unwrap();
-        seen.insert(
-            String::from_utf8(out)
-                .unwrap()
-                .split_once('@')
-                .unwrap()
-                .1
-                .to_owned(),
-        );
+        let (term, mut out) = (format!("@zh-hant-tw\0{i}"), vec![]);
+        write_term(term.as_bytes(), TagCase::Mixed, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        seen.insert(text.split_once('@').unwrap().1.to_owned());
     }
-    assert_eq!(
-        seen.into_iter().collect::<Vec<_>>(),
-        ["ZH-HANT-TW", "zh-Hant-TW", "zh-hant-tw"]
-    );
+    let seen: Vec<String> = seen.into_iter().collect();
+    assert_eq!(seen, ["ZH-HANT-TW", "zh-Hant-TW", "zh-hant-tw"]);
 }
 
 #[test]
 fn damaged_bytes_are_an_error_and_never_a_panic() {
-    for bad in [
-        &b""[..],
-        b"@en",
-        b"^x",
-        b"\xFFx",
-        b"\x7Fx",
-        b"(\x01",
-        b"(\xFF\xFF\xFF\xFFx",
-    ] {
-        assert!(
-            write_term(bad, TagCase::Lower, &mut vec![]).is_err(),
-            "{bad:?}"
-        );
+    let long = b"(\xFF\xFF\xFF\xFFx";
+    for bad in [&b""[..], b"@en", b"^x", b"\xFFx", b"\x7Fx", b"(\x01", long] {
+        let written = write_term(bad, TagCase::Lower, &mut vec![]);
+        assert!(written.is_err(), "{bad:?}");
     }
 }
 

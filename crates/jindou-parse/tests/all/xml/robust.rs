@@ -20,21 +20,13 @@ const DOCUMENTS: [&str; 6] = [
 fn pieces_make_no_difference() {
     for document in DOCUMENTS {
         let whole = canonical(document.as_bytes(), skipping(true)).unwrap();
-        let wide: Vec<u8> = document
-            .replace("UTF-8", "UTF-16")
-            .encode_utf16()
-            .flat_map(u16::to_le_bytes)
-            .collect();
-        let wide = [&[0xFF, 0xFE], wide.as_slice()].concat();
+        let wide = format!("\u{FEFF}{}", document.replace("UTF-8", "UTF-16"));
+        let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
         for piece in [1, 2, 3, 7, 64] {
-            assert_eq!(
-                canonical(Slow(document.as_bytes(), piece), skipping(true)).unwrap(),
-                whole
-            );
-            assert_eq!(
-                canonical(Slow(&wide, piece), skipping(true)).unwrap(),
-                whole
-            );
+            for bytes in [document.as_bytes(), &wide] {
+                let read = canonical(Slow(bytes, piece), skipping(true));
+                assert_eq!(read.unwrap(), whole);
+            }
         }
     }
 }
@@ -42,17 +34,11 @@ fn pieces_make_no_difference() {
 #[test]
 fn a_document_that_is_cut_is_an_error_wherever_it_is_cut() {
     for document in DOCUMENTS {
-        let end = document
-            .rfind("</")
-            .or_else(|| document.rfind("/>"))
-            .unwrap();
-        for cut in 0..=end {
+        let end = document.rfind("</").or_else(|| document.rfind("/>"));
+        for cut in 0..=end.unwrap() {
             let read = canonical(&document.as_bytes()[..cut], skipping(true));
-            assert!(
-                matches!(read, Err(Error::Syntax(_))),
-                "{:?}: {read:?}",
-                document.get(..cut)
-            );
+            let is_fault = matches!(read, Err(Error::Syntax(_)));
+            assert!(is_fault, "{cut} of {document}: {read:?}");
         }
     }
 }
@@ -74,26 +60,18 @@ fn faults_have_their_place() {
             else {
                 panic!("{document} is accepted");
             };
-            let at = fault.at;
-            assert_eq!(
-                (at.line, at.column, at.offset),
-                (line, column, offset),
-                "{document:?}: {fault}"
-            );
+            let at = (fault.at.line, fault.at.column, fault.at.offset);
+            assert_eq!(at, (line, column, offset), "{document:?}: {fault}");
         }
     }
     // In UTF-16, too, positions count the bytes of the document.
-    let wide: Vec<u8> = "\u{FEFF}<a>é𝄞\n<b></a>"
-        .encode_utf16()
-        .flat_map(u16::to_be_bytes)
-        .collect();
+    let wide = "\u{FEFF}<a>é𝄞\n<b></a>".encode_utf16();
+    let wide: Vec<u8> = wide.flat_map(u16::to_be_bytes).collect();
     let Err(Error::Syntax(fault)) = canonical(wide.as_slice(), ReaderOptions::default()) else {
         panic!("accepted");
     };
-    assert_eq!(
-        (fault.at.line, fault.at.column, fault.at.offset),
-        (2, 4, 22)
-    );
+    let at = (fault.at.line, fault.at.column, fault.at.offset);
+    assert_eq!(at, (2, 4, 22));
     assert_eq!((fault.line.as_str(), fault.at_in_line), ("<b></a>", 3));
 }
 
@@ -139,6 +117,9 @@ fn what_grows_is_refused_soon() {
         text + "]>" + content
     };
     let empty = |content: &str| bomb(content).replace("'ha'", "''");
+    let (x, many) = ("x".repeat(100_000), |text: &str| text.repeat(100_000));
+    let long = "a".repeat(1 << 17);
+    let attributes: String = (0..2000).map(|i| format!("b{i}='' ")).collect();
     let start = Instant::now();
     for text in [
         bomb("<a>&e39;</a>"),
@@ -146,62 +127,39 @@ fn what_grows_is_refused_soon() {
         empty("<a>&e39;</a>"),
         empty("<a b='&e39;'/>"),
         bomb("<!ATTLIST a b CDATA '&e39;'>]><a/>").replacen("]>", "", 1),
+        format!("<!DOCTYPE a [<!ENTITY b '{x}'>]><a>{}</a>", many("&b;")),
         format!(
-            "<!DOCTYPE a [<!ENTITY b '{}'>]><a>{}</a>",
-            "x".repeat(100_000),
-            "&b;".repeat(100_000)
+            "<!DOCTYPE a [<!ATTLIST a b CDATA '{x}'>]><a>{}</a>",
+            many("<a/>")
         ),
-        format!(
-            "<!DOCTYPE a [<!ATTLIST a b CDATA '{}'>]><a>{}</a>",
-            "x".repeat(100_000),
-            "<a/>".repeat(100_000)
-        ),
-        format!(
-            "<a {}/>",
-            (0..2000).map(|i| format!("b{i}='' ")).collect::<String>()
-        ),
+        format!("<a {attributes}/>"),
         "<a>".repeat(2000),
-        format!("<{}/>", "a".repeat(1 << 17)),
-        format!("<a b{}=''/>", "a".repeat(1 << 17)),
-        format!("<a>&{};</a>", "a".repeat(1 << 17)),
+        format!("<{long}/>"),
+        format!("<a b{long}=''/>"),
+        format!("<a>&{long};</a>"),
         format!("<!DOCTYPE a [{}]><a/>", " ".repeat(5 << 20)),
     ] {
         let read = drain(text.as_bytes(), ReaderOptions::default());
         let e = read.expect_err(&text[..60.min(text.len())]).to_string();
-        assert!(
-            e.contains("the maximum")
-                || e.contains("at most")
-                || e.contains("does not refer")
-                || e.contains("begin a reference"),
-            "{e}"
-        );
+        let reasons = [
+            "the maximum",
+            "at most",
+            "does not refer",
+            "begin a reference",
+        ];
+        assert!(reasons.iter().any(|r| e.contains(r)), "{e}");
     }
     // Groups inside groups of a declaration are limited only by its length.
-    let deep = format!(
-        "<!DOCTYPE a [<!ELEMENT a {}b{}>]><a/>",
-        "(".repeat(500_000),
-        ")".repeat(500_000)
-    );
+    let [open, close] = ["(", ")"].map(|c| c.repeat(500_000));
+    let deep = format!("<!DOCTYPE a [<!ELEMENT a {open}b{close}>]><a/>");
     drain(deep.as_bytes(), ReaderOptions::default()).unwrap();
-    assert!(
-        start.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        start.elapsed()
-    );
+    let time = start.elapsed();
+    assert!(time < Duration::from_secs(60), "{time:?}");
 }
 
 #[test]
 fn markup_without_end_is_held_no_further_than_the_budget_lets() {
-    for begin in [
-        "<a b='",
-        "<!--",
-        "<?p ",
-        "<a ",
-        "<!DOCTYPE a [ ",
-        "<a><b c='&amp;",
-        "<a>&",
-        "<",
-    ] {
+    for begin in "<a b='|<!--|<?p |<a |<!DOCTYPE a [ |<a><b c='&amp;|<a>&|<".split('|') {
         for more in [&b"x"[..], b">", b"' "] {
             if (begin, more) == ("<a ", b">") {
                 // This is a complete tag, followed by endless text.
@@ -211,15 +169,10 @@ fn markup_without_end_is_held_no_further_than_the_budget_lets() {
             options.memory = MemoryBudget::new(2 << 20);
             let start = Instant::now();
             let read = drain(Endless(begin.as_bytes().to_vec(), more, 0), options);
-            assert!(
-                matches!(read, Err(Error::Limit(_) | Error::Syntax(_))),
-                "{begin}: {read:?}"
-            );
-            assert!(
-                start.elapsed() < Duration::from_secs(60),
-                "{begin}: {:?}",
-                start.elapsed()
-            );
+            let is_refused = matches!(read, Err(Error::Limit(_) | Error::Syntax(_)));
+            assert!(is_refused, "{begin}: {read:?}");
+            let time = start.elapsed();
+            assert!(time < Duration::from_secs(60), "{begin}: {time:?}");
         }
     }
     // Long text, comments and CDATA sections are not held in memory.
@@ -231,10 +184,8 @@ fn markup_without_end_is_held_no_further_than_the_budget_lets() {
         "]]".repeat(4 << 20),
         "<!-- c -->\n".repeat(1 << 18)
     );
-    assert_eq!(
-        drain(text.as_bytes(), options).unwrap(),
-        (16 << 20) + (1 << 18)
-    );
+    let read = drain(text.as_bytes(), options).unwrap();
+    assert_eq!(read, (16 << 20) + (1 << 18));
 }
 
 proptest! {
