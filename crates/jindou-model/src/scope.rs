@@ -474,11 +474,8 @@ pub fn is_measured() -> bool {
     const NO: u8 = 2;
     static IS: AtomicU8 = AtomicU8::new(UNKNOWN);
     if IS.load(Ordering::Relaxed) == UNKNOWN {
-        let probe = Scope::new(
-            Holder::Rest,
-            &MemoryBudget::unlimited(),
-            &CancelToken::new(),
-        );
+        let (budget, cancel) = (MemoryBudget::unlimited(), CancelToken::new());
+        let probe = Scope::new(Holder::Rest, &budget, &cancel);
         // `black_box`, so that the compiler does not remove the allocation.
         let piece = probe.run(|| std::hint::black_box(Box::new(std::hint::black_box(0u64))));
         let seen = probe.bytes() > 0;
@@ -636,10 +633,8 @@ impl ScopeShared {
                 paid = owed;
             }
             let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-            match self
-                .net
-                .compare_exchange_weak(before, after, success, failure)
-            {
+            let net = &self.net;
+            match net.compare_exchange_weak(before, after, success, failure) {
                 Ok(_) => break after,
                 Err(now) => before = now,
             }

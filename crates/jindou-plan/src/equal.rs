@@ -148,15 +148,7 @@ pub(crate) fn copy(of: Slot) -> Expr {
 }
 
 fn fixed(p: &LogicalPattern) -> impl Iterator<Item = Slot> {
-    let predicate = match p.predicate {
-        PatternTerm::Slot(s) => Some(s),
-        PatternTerm::Term(_) => None,
-    };
-    let graph = match p.place {
-        PatternGraphTerm::Slot(g) => Some(g),
-        _ => None,
-    };
-    predicate.into_iter().chain(graph)
+    p.predicate.slot().into_iter().chain(p.place.slot())
 }
 
 /// Slots for which the patterns guarantee which kinds of terms they hold.
@@ -181,17 +173,11 @@ pub(crate) fn identical(
     snapshot: &dyn Graph,
     asked: Option<&SlotSet>,
 ) -> Identical {
-    let slot = |e: &PatternTerm| match e {
-        PatternTerm::Slot(s) => Some(*s),
-        PatternTerm::Term(_) => None,
-    };
-    let mut nodes: SlotSet = patterns
-        .iter()
-        .flat_map(|p| slot(&p.subject).into_iter().chain(fixed(p)))
-        .collect();
+    let sure = |p| fixed(p).chain(p.subject.slot());
+    let mut nodes: SlotSet = patterns.iter().flat_map(sure).collect();
     let mut texts = nodes.clone();
     for p in patterns {
-        let (Some(object), PatternTerm::Term(predicate)) = (slot(&p.object), &p.predicate) else {
+        let (Some(object), PatternTerm::Term(predicate)) = (p.object.slot(), &p.predicate) else {
             continue;
         };
         if asked.is_some_and(|a| !a.has(object)) {

@@ -39,20 +39,33 @@ pub(crate) struct LogicalPattern {
     pub place: PatternGraphTerm,
 }
 
+impl PatternTerm {
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        match self {
+            Self::Slot(s) => Some(*s),
+            Self::Term(_) => None,
+        }
+    }
+}
+
+impl PatternGraphTerm {
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        match self {
+            Self::Slot(g) => Some(*g),
+            _ => None,
+        }
+    }
+}
+
 impl LogicalPattern {
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
-        let graph = match self.place {
-            PatternGraphTerm::Slot(g) => Some(g),
-            _ => None,
-        };
-        [&self.subject, &self.predicate, &self.object]
-            .map(|e| match e {
-                PatternTerm::Slot(s) => Some(*s),
-                PatternTerm::Term(_) => None,
-            })
-            .into_iter()
-            .chain([graph])
-            .flatten()
+        self.ends().chain(self.place.slot())
+    }
+
+    /// The slots of its subject, predicate and object.
+    fn ends(&self) -> impl Iterator<Item = Slot> {
+        let ends = [&self.subject, &self.predicate, &self.object];
+        ends.into_iter().filter_map(PatternTerm::slot)
     }
 }
 
@@ -273,20 +286,15 @@ impl RepeatCost {
 impl LogicalNode {
     /// Creates a node with the size of its inputs; callers set the size of a join or a union.
     fn new(kind: NodeKind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
+        use NodeKind::{Extend, Filter, Join, Path, Project, Union};
         let mut inside = RepeatCost {
-            has_path: matches!(kind, NodeKind::Path(_)),
+            has_path: matches!(kind, Path(_)),
             ..RepeatCost::default()
         };
-        if !matches!(kind, NodeKind::Join(_) | NodeKind::Union(_)) {
+        if !matches!(kind, Join(_) | Union(_)) {
             kind.each_input(|input| inside = inside.and(input.size));
         }
-        let connects = matches!(
-            kind,
-            NodeKind::Path(_)
-                | NodeKind::Filter { .. }
-                | NodeKind::Extend { .. }
-                | NodeKind::Project(_)
-        );
+        let connects = matches!(kind, Path(_) | Filter { .. } | Extend { .. } | Project(_));
         let has_path = connects && inside.has_path;
         Self {
             kind,
@@ -317,6 +325,19 @@ impl LogicalNode {
         self
     }
 
+    /// Copies of the node's slots: those that are certain, possible, and used.
+    fn slots(&self) -> (SlotSet, SlotSet, SlotSet) {
+        let (certain, possible) = (self.certain.clone(), self.possible.clone());
+        (certain, possible, self.uses.clone())
+    }
+
+    /// Adds slots that are certain, possible, and used.
+    fn add_slots(&mut self, certain: &SlotSet, possible: &SlotSet, uses: &SlotSet) {
+        self.certain.add(certain);
+        self.possible.add(possible);
+        self.uses.add(uses);
+    }
+
     /// One empty solution.
     pub(crate) fn unit() -> Self {
         Self::bgp(vec![], SlotSet::default())
@@ -330,22 +351,10 @@ impl LogicalNode {
     pub(crate) fn bgp(patterns: Vec<LogicalPattern>, hidden: SlotSet) -> Self {
         let uses: SlotSet = patterns.iter().flat_map(LogicalPattern::slots).collect();
         // The graph variable may also be an end of a pattern; then it is in scope.
-        let ends: SlotSet = patterns
-            .iter()
-            .flat_map(|p| [&p.subject, &p.predicate, &p.object])
-            .filter_map(|e| match e {
-                PatternTerm::Slot(s) => Some(*s),
-                PatternTerm::Term(_) => None,
-            })
-            .collect();
+        let ends: SlotSet = patterns.iter().flat_map(LogicalPattern::ends).collect();
         let visible = uses.minus(&hidden.minus(&ends));
-        let filters = vec![];
-        Self::new(
-            NodeKind::Bgp(Bgp::new(patterns, filters)),
-            visible.clone(),
-            visible,
-            uses,
-        )
+        let kind = NodeKind::Bgp(Bgp::new(patterns, vec![]));
+        Self::new(kind, visible.clone(), visible, uses)
     }
 
     pub(crate) fn graphs(slot: Slot) -> Self {
@@ -359,17 +368,9 @@ impl LogicalNode {
     }
 
     pub(crate) fn path(path: PathNode) -> Self {
-        let ends: SlotSet = [&path.subject, &path.object]
-            .into_iter()
-            .filter_map(|e| match e {
-                PatternTerm::Slot(s) => Some(*s),
-                PatternTerm::Term(_) => None,
-            })
-            .collect();
-        let mut uses = ends.clone();
-        if let PatternGraphTerm::Slot(g) = path.place {
-            uses.insert(g);
-        }
+        let ends = [path.subject.slot(), path.object.slot()];
+        let ends: SlotSet = ends.into_iter().flatten().collect();
+        let uses = ends.or(&path.place.slot().into_iter().collect());
         Self::new(NodeKind::Path(path), ends.clone(), ends, uses)
     }
 
@@ -401,9 +402,7 @@ impl LogicalNode {
                 // Slots that are certain in the whole union (such as the variable of a GRAPH around it) are certain in
                 // each branch.
                 NodeKind::Union(inner) => all.extend(inner.into_iter().map(|mut part| {
-                    part.certain.add(&b.certain);
-                    part.possible.add(&b.certain);
-                    part.uses.add(&b.certain);
+                    part.add_slots(&b.certain, &b.certain, &b.certain);
                     part
                 })),
                 _ => all.push(b),
@@ -413,12 +412,8 @@ impl LogicalNode {
         let Some(first) = parts.next() else {
             return Self::values(vec![], vec![]);
         };
-        let (mut certain, mut possible, mut uses, mut size) = (
-            first.certain.clone(),
-            first.possible.clone(),
-            first.uses.clone(),
-            first.size,
-        );
+        let (mut certain, mut possible, mut uses) = first.slots();
+        let mut size = first.size;
         for p in parts {
             certain = certain.and(&p.certain);
             possible.add(&p.possible);
@@ -493,28 +488,17 @@ impl LogicalNode {
         if !group.is_some_and(|at| parts.get(at).is_some_and(is_group)) {
             *group = parts.iter().position(is_group);
         }
-        match group.and_then(|at| parts.get_mut(at)) {
-            Some(Self {
-                kind: NodeKind::Bgp(bgp),
-                certain,
-                possible,
-                uses,
-                ..
-            }) => {
-                bgp.add(new.patterns);
-                bgp.filters.extend(new.filters);
-                certain.add(&self.certain);
-                possible.add(&self.possible);
-                uses.add(&self.uses);
-            }
-            _ => {
-                *group = Some(parts.len());
-                parts.push(Self {
-                    kind: NodeKind::Bgp(new),
-                    ..self
-                });
-            }
+        if let Some(part) = group.and_then(|at| parts.get_mut(at))
+            && let NodeKind::Bgp(bgp) = &mut part.kind
+        {
+            bgp.add(new.patterns);
+            bgp.filters.extend(new.filters);
+            part.add_slots(&self.certain, &self.possible, &self.uses);
+            return;
         }
+        *group = Some(parts.len());
+        let kind = NodeKind::Bgp(new);
+        parts.push(Self { kind, ..self });
     }
 
     /// `self` ⋈ `other` with the top operator of `self` moved above the join. `Err` with both nodes if that is not
@@ -573,9 +557,7 @@ impl LogicalNode {
                 return Err(Box::new((whole, other)));
             }
         };
-        lifted.certain.add(&certain);
-        lifted.possible.add(&possible);
-        lifted.uses.add(&uses);
+        lifted.add_slots(&certain, &possible, &uses);
         lifted.size = RepeatCost {
             has_path: lifted.size.has_path,
             ..size
@@ -632,12 +614,8 @@ impl LogicalNode {
         possible.insert(to);
         uses.insert(to);
         let inner = Box::new(self);
-        Self::new(
-            NodeKind::Extend { inner, to, value },
-            certain,
-            possible,
-            uses,
-        )
+        let kind = NodeKind::Extend { inner, to, value };
+        Self::new(kind, certain, possible, uses)
     }
 
     pub(crate) fn apply(self, body: Self, kind: ApplyKind) -> Self {
@@ -696,28 +674,20 @@ impl LogicalNode {
 
     /// Puts an operator that has the same slots in scope above the node.
     pub(crate) fn above(self, kind: impl FnOnce(Box<Self>) -> NodeKind) -> Self {
-        let (certain, possible, uses) = (
-            self.certain.clone(),
-            self.possible.clone(),
-            self.uses.clone(),
-        );
+        let (certain, possible, uses) = self.slots();
         Self::new(kind(Box::new(self)), certain, possible, uses)
     }
 
     pub(crate) fn project(self, visible: &SlotSet) -> Self {
-        let (certain, possible, uses) = (
-            self.certain.and(visible),
-            self.possible.and(visible),
-            self.uses.clone(),
-        );
+        let (certain, possible) = (self.certain.and(visible), self.possible.and(visible));
+        let uses = self.uses.clone();
         Self::new(NodeKind::Project(Box::new(self)), certain, possible, uses)
     }
 
     /// Adds the graph variable of an enclosing GRAPH to the scope; solutions bind it to their graph.
     pub(crate) fn in_graph(mut self, g: Slot) -> Self {
-        self.certain.insert(g);
-        self.possible.insert(g);
-        self.uses.insert(g);
+        let g = SlotSet::one(g);
+        self.add_slots(&g, &g, &g);
         self
     }
 }

@@ -9,11 +9,10 @@ use crate::operator;
 /// No rows, but with the path's slots: for a path in a graph that does not exist.
 fn without_rows(input: Built, p: &PathNode) -> Built {
     let mut none = filtered(input, Condition::Or(vec![]));
-    for end in [&p.subject, &p.object] {
-        if let PatternTerm::Slot(s) = end {
-            none.certain.insert(*s);
-            none.possible.insert(*s);
-        }
+    let ends = [&p.subject, &p.object];
+    for s in ends.into_iter().filter_map(PatternTerm::slot) {
+        none.certain.insert(s);
+        none.possible.insert(s);
     }
     none
 }
@@ -86,10 +85,8 @@ impl PlanBuilder<'_> {
             }
         }
         if !leaves_graph {
-            for end in ends {
-                if let PatternTerm::Slot(s) = end {
-                    add_nodes(&mut out.nodes, vec![(p.place.clone(), *s)]);
-                }
+            for s in ends.into_iter().filter_map(PatternTerm::slot) {
+                add_nodes(&mut out.nodes, vec![(p.place.clone(), s)]);
             }
         }
         out
@@ -121,10 +118,8 @@ impl PlanBuilder<'_> {
 
     /// Returns true for an end that is a variable, not a term or a value that an EXISTS substitutes.
     fn is_variable(&self, end: &PatternTerm) -> bool {
-        match end {
-            PatternTerm::Slot(s) => !self.outer.possible.has(*s) && !self.constants.has(*s),
-            PatternTerm::Term(_) => false,
-        }
+        let is_free = |s| !self.outer.possible.has(s) && !self.constants.has(s);
+        end.slot().is_some_and(is_free)
     }
 
     pub(super) fn path_of(&self, p: &PropertyPathExpression) -> Path {

@@ -422,13 +422,8 @@ pub(super) fn is_nullable(path: &PropertyPathExpression) -> bool {
 }
 
 pub(super) fn nodes_of(bgp: &Bgp) -> Nodes {
-    let ends = bgp
-        .patterns
-        .iter()
-        .flat_map(|p| [(&p.place, &p.subject), (&p.place, &p.object)]);
-    ends.filter_map(|(place, end)| match end {
-        PatternTerm::Slot(s) => Some((place.clone(), *s)),
-        PatternTerm::Term(_) => None,
-    })
-    .collect()
+    let patterns = bgp.patterns.iter();
+    let ends = patterns.flat_map(|p| [(&p.place, &p.subject), (&p.place, &p.object)]);
+    ends.filter_map(|(place, end)| Some((place.clone(), end.slot()?)))
+        .collect()
 }

@@ -552,10 +552,7 @@ impl Translator {
         }
         let all = std::mem::take(&mut out);
         add_new(&mut out, &all);
-        let hidden = match place {
-            PatternGraphTerm::Slot(g) => SlotSet::one(*g),
-            _ => SlotSet::default(),
-        };
+        let hidden: SlotSet = place.slot().into_iter().collect();
         if !opening.is_empty() {
             let node = LogicalNode::bgp(opening, hidden.clone());
             let opened = self.opened(node, env, place)?;

@@ -172,10 +172,7 @@ impl Translator {
     ) -> Result<LogicalNode, Reason> {
         use PropertyPathExpression as P;
         let pattern = |predicate: PatternTerm, s: PatternTerm, o: PatternTerm| {
-            let hidden = match place {
-                PatternGraphTerm::Slot(g) => SlotSet::one(*g),
-                _ => SlotSet::default(),
-            };
+            let hidden = place.slot().into_iter().collect();
             let pattern = LogicalPattern {
                 subject: s,
                 predicate,
