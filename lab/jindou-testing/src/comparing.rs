@@ -1,66 +1,44 @@
 //! Random queries whose parts are joined by comparisons of their values.
 
-use crate::matrix::{XSD, iri, triple, typed};
+use crate::matrix::{XSD, iri, triple, typed, typed_terms};
 use crate::oracle::{Answer, answer};
 use crate::query::Query;
-use crate::random::Rng;
-use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+use crate::random::{Rng, named};
+use oxrdf::{GraphName, Literal, Quad, Term};
 use std::fmt::Write;
 use std::sync::LazyLock;
+
+/// Datatypes with lexical forms that are compared, for [`typed_terms`].
+const COMPARABLE: &str = "
+integer 1 01 +1 2 0 -0 16777216 16777217 16777218 9007199254740992 9007199254740993 9007199791611904 9007199791611905
+integer 9007199791611903 9223372036854775806 99999999999999999999 x
+int 1 300 16777217
+byte 1 100
+unsignedLong 2 9007199254740993
+decimal 1.0 1 0.1 0.10 1.0000000597 1.0000000596 0.3 16777217.0 123456789.123456789 -0.0 1.5.5
+float 1 1e0 0.1 16777216 16777217 1.00000006 -0 0 INF -INF NaN 9007199254740992 9007199791611904 9.223372E18 0.3 f
+double 1 1.0E0 0.1 0.10000000149011612 16777216 16777217 1.000000059604644775390625 -0.0 0 INF -INF NaN
+double 9007199254740992 9007199791611904 9223372036854775807 0.3 123456789.123456789 d
+boolean true 1 false 0 TRUE yes
+dateTime 2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 2021-01-01T00:00:00 2021-01-01T00:00:00.0 2019-12-31T24:00:00Z
+dateTime 2020-13-01T00:00:00Z
+dateTimeStamp 2020-01-01T00:00:00Z 2020-01-01T01:00:00.0+01:00 2021-01-01T00:00:00Z
+date 2021-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00
+time 13:00:00 13:00:00.0 00:00:00Z 01:00:00+01:00
+gYear 2020 2021Z 02020
+gYearMonth 2020-01 2021-01Z
+gMonthDay --01-01 --02-01Z
+duration P1Y P12M P1D PT24H P1Y0D P0Y PT0S
+dayTimeDuration P1D PT24H PT86400S PT0S PT1.50S PT1.5S
+yearMonthDuration P1Y P12M P0M
+string a b 1 true
+hexBinary 00 0A 0a
+";
 
 /// Terms for both sides of `=`: numbers whose types round differently, times, durations, strings, and literals without
 /// a value. Values that `spareval` cannot represent are left out.
 pub fn comparable() -> Vec<Term> {
-    let all = [
-        (
-            "integer",
-            "1 01 +1 2 0 -0 16777216 16777217 16777218 9007199254740992 9007199254740993 9007199791611904 \
-                     9007199791611905 9007199791611903 9223372036854775806 99999999999999999999 x",
-        ),
-        ("int", "1 300 16777217"),
-        ("byte", "1 100"),
-        ("unsignedLong", "2 9007199254740993"),
-        (
-            "decimal",
-            "1.0 1 0.1 0.10 1.0000000597 1.0000000596 0.3 16777217.0 123456789.123456789 -0.0 1.5.5",
-        ),
-        (
-            "float",
-            "1 1e0 0.1 16777216 16777217 1.00000006 -0 0 INF -INF NaN 9007199254740992 9007199791611904 9.223372E18 0.3 f",
-        ),
-        (
-            "double",
-            "1 1.0E0 0.1 0.10000000149011612 16777216 16777217 1.000000059604644775390625 -0.0 0 INF -INF NaN \
-                    9007199254740992 9007199791611904 9223372036854775807 0.3 123456789.123456789 d",
-        ),
-        ("boolean", "true 1 false 0 TRUE yes"),
-        (
-            "dateTime",
-            "2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 2021-01-01T00:00:00 2021-01-01T00:00:00.0 \
-                      2019-12-31T24:00:00Z 2020-13-01T00:00:00Z",
-        ),
-        (
-            "dateTimeStamp",
-            "2020-01-01T00:00:00Z 2020-01-01T01:00:00.0+01:00 2021-01-01T00:00:00Z",
-        ),
-        (
-            "date",
-            "2021-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00",
-        ),
-        ("time", "13:00:00 13:00:00.0 00:00:00Z 01:00:00+01:00"),
-        ("gYear", "2020 2021Z 02020"),
-        ("gYearMonth", "2020-01 2021-01Z"),
-        ("gMonthDay", "--01-01 --02-01Z"),
-        ("duration", "P1Y P12M P1D PT24H P1Y0D P0Y PT0S"),
-        ("dayTimeDuration", "P1D PT24H PT86400S PT0S PT1.50S PT1.5S"),
-        ("yearMonthDuration", "P1Y P12M P0M"),
-        ("string", "a b 1 true"),
-        ("hexBinary", "00 0A 0a"),
-    ];
-    let mut out: Vec<Term> = all
-        .iter()
-        .flat_map(|(local, forms)| forms.split_whitespace().map(|form| typed(form, local)))
-        .collect();
+    let mut out = typed_terms(COMPARABLE);
     for (text, tag) in [("a", "en"), ("a", "de"), ("a", "en-gb"), ("b", "en")] {
         out.push(Literal::new_language_tagged_literal_unchecked(text, tag).into());
     }
@@ -78,8 +56,7 @@ pub fn comparable() -> Vec<Term> {
 static KEPT: LazyLock<Vec<Term>> = LazyLock::new(|| {
     let is_kept = |t: &Term| {
         let Term::Literal(l) = t else { return true };
-        let one = NamedNode::new_unchecked("http://e/one");
-        let quad = Quad::new(one.clone(), one, t.clone(), GraphName::DefaultGraph);
+        let quad = crate::triple("one", "one", t.clone());
         let parts = "SELECT (STR(?o) AS ?t) (DATATYPE(?o) AS ?d) { ?s ?p ?o }";
         let Ok(Answer::Rows(_, rows)) = answer(&[quad], parts) else {
             return false;
@@ -106,16 +83,15 @@ pub fn comparing_quads(rng: &mut Rng) -> Vec<Quad> {
         .collect();
     let mut out: Vec<Quad> = vec![];
     for _ in 0..10 + rng.below(20) {
-        let subject = NamedNode::new_unchecked(format!("http://e/s{}", rng.below(6)));
-        let predicate = NamedNode::new_unchecked(format!("http://e/{}", rng.one(&["p", "q", "r"])));
+        let subject = named(&format!("s{}", rng.below(6)));
+        let predicate = named(rng.one(&["p", "q", "r"]));
         let object: Term = match rng.below(5) {
-            0 => NamedNode::new_unchecked(format!("http://e/s{}", rng.below(6))).into(),
+            0 => named(&format!("s{}", rng.below(6))).into(),
             _ => some[rng.below(some.len())].clone(),
         };
-        let graph: GraphName = if rng.chance(25) {
-            NamedNode::new_unchecked("http://e/g").into()
-        } else {
-            GraphName::DefaultGraph
+        let graph: GraphName = match rng.chance(25) {
+            true => named("g").into(),
+            false => GraphName::DefaultGraph,
         };
         let quad = Quad::new(subject, predicate, object, graph);
         if !out.contains(&quad) {
@@ -135,20 +111,13 @@ pub fn comparing_query(rng: &mut Rng, quads: &[Quad]) -> Query {
         made: 0,
     };
     let body = m.body();
-    let select = m.rng.one(&[
-        "SELECT ?s0 ?x0 ?s1 ?x1",
-        "SELECT ?s0 ?y0 ?x1 ?y1",
-        "SELECT DISTINCT ?s0",
-        "SELECT DISTINCT ?x1 ?s0",
-        "SELECT (COUNT(*) AS ?n)",
-        "SELECT ?s0 (COUNT(?x1) AS ?n)",
-        "SELECT ?s0 ?x0 ?x1 ?e1 ?e2",
-        "ASK",
-    ]);
-    let tail = if select.contains("?s0 (COUNT") {
-        " GROUP BY ?s0"
-    } else {
-        ""
+    let select = m.rng.part(
+        "SELECT ?s0 ?x0 ?s1 ?x1; SELECT ?s0 ?y0 ?x1 ?y1; SELECT DISTINCT ?s0; SELECT DISTINCT ?x1 ?s0; \
+         SELECT (COUNT(*) AS ?n); SELECT ?s0 (COUNT(?x1) AS ?n); SELECT ?s0 ?x0 ?x1 ?e1 ?e2; ASK",
+    );
+    let tail = match select.contains("?s0 (COUNT") {
+        true => " GROUP BY ?s0",
+        false => "",
     };
     let text = format!("PREFIX : <http://e/> {select} {{ {body}}}{tail}");
     Query {

@@ -24,14 +24,8 @@ pub enum Theme {
 impl Theme {
     /// A random theme.
     pub fn one(rng: &mut Rng) -> Self {
-        rng.one(&[
-            Self::Arithmetic,
-            Self::Numbers,
-            Self::Times,
-            Self::Times,
-            Self::Texts,
-            Self::All,
-        ])
+        use Theme::{All, Arithmetic, Numbers, Texts, Times};
+        rng.one(&[Arithmetic, Numbers, Times, Times, Texts, All])
     }
 
     /// True if the theme includes values such as this one.
@@ -118,149 +112,77 @@ pub fn algebra(text: &str) -> Expression {
     }
 }
 
-const RELATIONS: [&str; 7] = [
-    "(· = ·)",
-    "(· != ·)",
-    "(· < ·)",
-    "(· <= ·)",
-    "(· > ·)",
-    "(· >= ·)",
-    "sameTerm(·, ·)",
-];
-const LOGIC: [&str; 5] = [
-    "(· && ·)",
-    "(· || ·)",
-    "(!·)",
-    "(· IN (·, ·))",
-    "(· NOT IN (·, ·))",
-];
-const CHOICES: [&str; 3] = ["IF(·, ·, ·)", "COALESCE(·, ·)", "IF(BOUND(?c), ·, ·)"];
-const CALCULATION: [&str; 6] = ["(· + ·)", "(· - ·)", "(· * ·)", "(· / ·)", "(-·)", "(+·)"];
-const ROUNDING: [&str; 4] = ["ABS(·)", "CEIL(·)", "FLOOR(·)", "ROUND(·)"];
-const NUMBER_CASTS: [&str; 6] = [
-    "<http://www.w3.org/2001/XMLSchema#integer>(·)",
-    "<http://www.w3.org/2001/XMLSchema#decimal>(·)",
-    "<http://www.w3.org/2001/XMLSchema#float>(·)",
-    "<http://www.w3.org/2001/XMLSchema#double>(·)",
-    "<http://www.w3.org/2001/XMLSchema#boolean>(·)",
-    "<http://www.w3.org/2001/XMLSchema#string>(·)",
-];
-const TIME_CASTS: [&str; 6] = [
-    "<http://www.w3.org/2001/XMLSchema#dateTime>(·)",
-    "<http://www.w3.org/2001/XMLSchema#date>(·)",
-    "<http://www.w3.org/2001/XMLSchema#time>(·)",
-    "<http://www.w3.org/2001/XMLSchema#duration>(·)",
-    "<http://www.w3.org/2001/XMLSchema#yearMonthDuration>(·)",
-    "<http://www.w3.org/2001/XMLSchema#dayTimeDuration>(·)",
-];
-const PARTS: [&str; 8] = [
-    "YEAR(·)",
-    "MONTH(·)",
-    "DAY(·)",
-    "HOURS(·)",
-    "MINUTES(·)",
-    "SECONDS(·)",
-    "TIMEZONE(·)",
-    "TZ(·)",
-];
-const STRINGS: [&str; 26] = [
-    "STRLEN(·)",
-    "UCASE(·)",
-    "LCASE(·)",
-    "ENCODE_FOR_URI(·)",
-    "CONCAT(·, ·)",
-    "CONCAT(·, \"-\")",
-    "CONTAINS(·, ·)",
-    "STRSTARTS(·, ·)",
-    "STRENDS(·, ·)",
-    "STRBEFORE(·, ·)",
-    "STRAFTER(·, ·)",
-    "SUBSTR(·, 2)",
-    "SUBSTR(·, 0, 2)",
-    "REGEX(·, \"^a\")",
-    "REGEX(·, \"B\", \"i\")",
-    "REGEX(·, \"[^a-c]\")",
-    "REGEX(·, \"a.\", \"q\")",
-    "REPLACE(·, \"\", \"z\")",
-    "REPLACE(·, \"b\", \"$0$0\")",
-    "REPLACE(·, \"(a)(b)?\", \"$2$1\")",
-    "REPLACE(·, \"a\", \"\\\\\")",
-    "MD5(·)",
-    "SHA1(·)",
-    "SHA256(·)",
-    "LANGMATCHES(LANG(·), \"EN\")",
-    "STRLANG(·, \"EN\")",
-];
-const TERMS: [&str; 14] = [
-    "STR(·)",
-    "LANG(·)",
-    "DATATYPE(·)",
-    "isIRI(·)",
-    "isBLANK(·)",
-    "isLITERAL(·)",
-    "isNUMERIC(·)",
-    "isTRIPLE(·)",
-    "TRIPLE(<http://e/s>, <http://e/p>, ·)",
-    "OBJECT(·)",
-    "SUBJECT(·)",
-    "hasLANG(·)",
-    "STRDT(·, <http://www.w3.org/2001/XMLSchema#integer>)",
-    "IRI(·)",
-];
+// Templates, separated by `; `.
+const RELATIONS: &str = "(· = ·); (· != ·); (· < ·); (· <= ·); (· > ·); (· >= ·); sameTerm(·, ·)";
+const LOGIC: &str = "(· && ·); (· || ·); (!·); (· IN (·, ·)); (· NOT IN (·, ·))";
+const CHOICES: &str = "IF(·, ·, ·); COALESCE(·, ·); IF(BOUND(?c), ·, ·)";
+const CALCULATION: &str = "(· + ·); (· - ·); (· * ·); (· / ·); (-·); (+·)";
+const ROUNDING: &str = "ABS(·); CEIL(·); FLOOR(·); ROUND(·)";
+const NUMBER_CASTS: &str = "\
+    <http://www.w3.org/2001/XMLSchema#integer>(·); <http://www.w3.org/2001/XMLSchema#decimal>(·); \
+    <http://www.w3.org/2001/XMLSchema#float>(·); <http://www.w3.org/2001/XMLSchema#double>(·); \
+    <http://www.w3.org/2001/XMLSchema#boolean>(·); <http://www.w3.org/2001/XMLSchema#string>(·)";
+const TIME_CASTS: &str = "\
+    <http://www.w3.org/2001/XMLSchema#dateTime>(·); <http://www.w3.org/2001/XMLSchema#date>(·); \
+    <http://www.w3.org/2001/XMLSchema#time>(·); <http://www.w3.org/2001/XMLSchema#duration>(·); \
+    <http://www.w3.org/2001/XMLSchema#yearMonthDuration>(·); \
+    <http://www.w3.org/2001/XMLSchema#dayTimeDuration>(·)";
+const PARTS: &str = "\
+    YEAR(·); MONTH(·); DAY(·); HOURS(·); MINUTES(·); SECONDS(·); TIMEZONE(·); TZ(·)";
+const STRINGS: &str = "\
+    STRLEN(·); UCASE(·); LCASE(·); ENCODE_FOR_URI(·); CONCAT(·, ·); CONCAT(·, \"-\"); CONTAINS(·, ·); \
+    STRSTARTS(·, ·); STRENDS(·, ·); STRBEFORE(·, ·); STRAFTER(·, ·); SUBSTR(·, 2); SUBSTR(·, 0, 2); \
+    REGEX(·, \"^a\"); REGEX(·, \"B\", \"i\"); REGEX(·, \"[^a-c]\"); REGEX(·, \"a.\", \"q\"); \
+    REPLACE(·, \"\", \"z\"); REPLACE(·, \"b\", \"$0$0\"); REPLACE(·, \"(a)(b)?\", \"$2$1\"); \
+    REPLACE(·, \"a\", \"\\\\\"); MD5(·); SHA1(·); SHA256(·); LANGMATCHES(LANG(·), \"EN\"); STRLANG(·, \"EN\")";
+const TERMS: &str = "\
+    STR(·); LANG(·); DATATYPE(·); isIRI(·); isBLANK(·); isLITERAL(·); isNUMERIC(·); isTRIPLE(·); \
+    TRIPLE(<http://e/s>, <http://e/p>, ·); OBJECT(·); SUBJECT(·); hasLANG(·); \
+    STRDT(·, <http://www.w3.org/2001/XMLSchema#integer>); IRI(·)";
 /// Constant expressions for special values, such as errors, NaN and infinity.
-const MADE: [&str; 10] = [
-    "(0e0 / 0e0)",
-    "(-(0e0 / 0e0))",
-    "(1e0 / 0e0)",
-    "(1 / 0)",
-    "(-0e0)",
-    "?unbound",
-    "(1 / 3)",
-    "(0 / 1.1)",
-    "true",
-    "false",
-];
+const MADE: &str = "\
+    (0e0 / 0e0); (-(0e0 / 0e0)); (1e0 / 0e0); (1 / 0); (-0e0); ?unbound; (1 / 3); (0 / 1.1); true; false";
 
 /// A random expression of at most `depth` levels.
 pub fn tree(rng: &mut Rng, theme: Theme, values: &[Term], depth: usize) -> Tree {
     if depth == 0 || rng.chance(8) {
         return leaf(rng, theme, values);
     }
-    let groups: &[&[&'static str]] = match theme {
-        Theme::Arithmetic => &[&CALCULATION, &CALCULATION, &CALCULATION, &RELATIONS],
+    let groups: &[&'static str] = match theme {
+        Theme::Arithmetic => &[CALCULATION, CALCULATION, CALCULATION, RELATIONS],
         Theme::Numbers => &[
-            &RELATIONS,
-            &CALCULATION,
-            &ROUNDING,
-            &NUMBER_CASTS,
-            &LOGIC,
-            &CHOICES,
+            RELATIONS,
+            CALCULATION,
+            ROUNDING,
+            NUMBER_CASTS,
+            LOGIC,
+            CHOICES,
         ],
         Theme::Times => &[
-            &RELATIONS,
-            &RELATIONS,
-            &CALCULATION,
-            &TIME_CASTS,
-            &PARTS,
-            &LOGIC,
-            &CHOICES,
+            RELATIONS,
+            RELATIONS,
+            CALCULATION,
+            TIME_CASTS,
+            PARTS,
+            LOGIC,
+            CHOICES,
         ],
-        Theme::Texts => &[&STRINGS, &STRINGS, &RELATIONS, &LOGIC, &CHOICES, &TERMS],
+        Theme::Texts => &[STRINGS, STRINGS, RELATIONS, LOGIC, CHOICES, TERMS],
         Theme::All => &[
-            &RELATIONS,
-            &LOGIC,
-            &CHOICES,
-            &CALCULATION,
-            &ROUNDING,
-            &NUMBER_CASTS,
-            &TIME_CASTS,
-            &PARTS,
-            &STRINGS,
-            &TERMS,
+            RELATIONS,
+            LOGIC,
+            CHOICES,
+            CALCULATION,
+            ROUNDING,
+            NUMBER_CASTS,
+            TIME_CASTS,
+            PARTS,
+            STRINGS,
+            TERMS,
         ],
     };
     let group = rng.one(groups);
-    let template = rng.one(group);
+    let template = rng.part(group);
     let parts = (0..template.matches('·').count())
         .map(|_| tree(rng, theme, values, depth - 1))
         .collect();
@@ -270,7 +192,7 @@ pub fn tree(rng: &mut Rng, theme: Theme, values: &[Term], depth: usize) -> Tree 
 fn leaf(rng: &mut Rng, theme: Theme, values: &[Term]) -> Tree {
     Tree::Leaf(match rng.below(20) {
         0..=12 => rng.one(&["?a", "?a", "?b", "?b", "?c"]).to_owned(),
-        13 => rng.one(&MADE).to_owned(),
+        13 => rng.part(MADE).to_owned(),
         _ => {
             let theme = if rng.chance(90) { theme } else { Theme::All };
             loop {

@@ -3,15 +3,15 @@
 
 use crate::query::Query;
 use crate::random::{
-    GRAPHS, PREDICATES, Rng, VERTICES, graph, graph_names, predicate, quads, vertex,
+    GRAPHS, PREDICATES, Rng, VERTICES, graph, graph_names, named, predicate, quads, vertex,
 };
-use oxrdf::{Literal, NamedNode, Quad, Term};
+use oxrdf::{Literal, Quad, Term};
 use std::collections::HashSet;
 
 /// As [`crate::quads`]; some literals have a datatype that is not one of XSD.
 pub fn overview_quads(rng: &mut Rng) -> Vec<Quad> {
     let mut out = quads(rng);
-    let datatype = NamedNode::new_unchecked("http://e/d");
+    let datatype = named("d");
     for quad in &mut out {
         if let Term::Literal(l) = &quad.object
             && l.value() == "b"
@@ -82,10 +82,7 @@ fn body(rng: &mut Rng, in_graph: bool) -> String {
         _ => of_class(rng, in_graph),
     };
     for _ in 0..rng.below(3) {
-        let (p, q) = (
-            predicate(rng.below(PREDICATES)),
-            predicate(rng.below(PREDICATES)),
-        );
+        let [p, q] = [0; 2].map(|_| predicate(rng.below(PREDICATES)));
         let v = vertex(rng.below(VERTICES));
         let integer = "<http://www.w3.org/2001/XMLSchema#integer>";
         let condition = match rng.below(26) {
@@ -119,25 +116,11 @@ fn body(rng: &mut Rng, in_graph: bool) -> String {
         out += &format!("FILTER({condition}) ");
     }
     if rng.chance(40) {
-        let value = rng.one(&[
-            "?p",
-            "?s",
-            "?o",
-            "1",
-            "STR(?p)",
-            "STRSTARTS(STR(?p), \"http://e/\")",
-            "isIRI(?p)",
-            "?p + 1",
-            "isIRI(?o)",
-            "isLITERAL(?o)",
-            "LANG(?o)",
-            "LANG(?o)",
-            "DATATYPE(?o)",
-            "DATATYPE(?o)",
-            "isBLANK(?s)",
-            "IF(isIRI(?o), \"IRI\", LANG(?o))",
-            "CONCAT(STR(?p), STR(DATATYPE(?o)))",
-        ]);
+        let value = rng.part(
+            "?p; ?s; ?o; 1; STR(?p); STRSTARTS(STR(?p), \"http://e/\"); isIRI(?p); ?p + 1; isIRI(?o); \
+             isLITERAL(?o); LANG(?o); LANG(?o); DATATYPE(?o); DATATYPE(?o); isBLANK(?s); \
+             IF(isIRI(?o), \"IRI\", LANG(?o)); CONCAT(STR(?p), STR(DATATYPE(?o)))",
+        );
         out += &format!("BIND({value} AS ?t) ");
     }
     out
@@ -169,20 +152,9 @@ fn surroundings(rng: &mut Rng, is_open: bool) -> (String, String) {
         }
         _ => {
             let distinct = rng.one(&["DISTINCT ", "DISTINCT ", ""]);
-            let columns = rng.one(&[
-                "?s",
-                "?p",
-                "?o",
-                "?s ?p",
-                "?o ?p",
-                "?s ?o",
-                "?s ?p ?o",
-                "?t",
-                "?t ?s",
-                "?t ?p",
-                "?t ?s ?o",
-                "?t ?s ?p ?o",
-            ]);
+            let columns = rng.part(
+                "?s; ?p; ?o; ?s ?p; ?o ?p; ?s ?o; ?s ?p ?o; ?t; ?t ?s; ?t ?p; ?t ?s ?o; ?t ?s ?p ?o",
+            );
             let before = format!("{{ SELECT {distinct}{columns} {{ ");
             (before, "} } ".to_owned())
         }
@@ -204,12 +176,10 @@ fn surroundings(rng: &mut Rng, is_open: bool) -> (String, String) {
     for i in 0..1 + rng.below(3) {
         let of = rng.one(&["?s", "?p", "?o", "?s", "?o", "?t"]);
         // Where an expression has no value, `spareval` gives no number.
-        let value = rng.one(&[
-            "COALESCE(STRLEN(LANG(?o)), 7)",
-            "COALESCE(DATATYPE(?o), 3)",
-            "COALESCE(IF(isLITERAL(?o), 2, 0), 5)",
-            "COALESCE(STRLEN(STR(?p)), 1)",
-        ]);
+        let value = rng.part(
+            "COALESCE(STRLEN(LANG(?o)), 7); COALESCE(DATATYPE(?o), 3); COALESCE(IF(isLITERAL(?o), 2, 0), 5); \
+             COALESCE(STRLEN(STR(?p)), 1)",
+        );
         let aggregate = match rng.below(13) {
             0..=2 => "COUNT(*)".to_owned(),
             3..=7 => format!("COUNT(DISTINCT {of})"),

@@ -30,6 +30,12 @@ impl Rng {
     pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
+
+    /// A random one of the parts of a text that `; ` separates.
+    pub fn part<'a>(&mut self, of: &'a str) -> &'a str {
+        let parts: Vec<&str> = of.split("; ").collect();
+        self.one(&parts)
+    }
 }
 
 /// The IRI `http://e/` followed by a name.
@@ -65,15 +71,15 @@ pub(crate) fn literal(rng: &mut Rng) -> Literal {
         0..=2 => Literal::from(rng.below(4) as i64),
         3 => Literal::new_typed_literal(rng.one(&["0.5", "1.5", "2.5"]), xsd::DECIMAL),
         4 => Literal::new_simple_literal(rng.one(&["a", "b", "ab", ""])),
-        5 => Literal::new_language_tagged_literal_unchecked(
-            rng.one(&["a", "b"]),
-            rng.one(&["en", "de"]),
-        ),
+        5 => {
+            let (text, tag) = (rng.one(&["a", "b"]), rng.one(&["en", "de"]));
+            Literal::new_language_tagged_literal_unchecked(text, tag)
+        }
         6 => Literal::from(rng.chance(50)),
-        _ => Literal::new_typed_literal(
-            rng.one(&["2020-01-01T00:00:00Z", "2021-05-06T07:08:09Z"]),
-            xsd::DATE_TIME,
-        ),
+        _ => {
+            let time = rng.one(&["2020-01-01T00:00:00Z", "2021-05-06T07:08:09Z"]);
+            Literal::new_typed_literal(time, xsd::DATE_TIME)
+        }
     }
 }
 
@@ -107,16 +113,15 @@ pub fn quads(rng: &mut Rng) -> Vec<Quad> {
     let mut out: Vec<Quad> = vec![];
     for _ in 0..12 + rng.below(24) {
         let subject = resource(rng);
-        let graph_name = if rng.chance(in_graphs) {
-            GraphName::NamedNode(graph(rng.below(GRAPHS)))
-        } else {
-            GraphName::DefaultGraph
+        let graph_name = match rng.chance(in_graphs) {
+            true => graph(rng.below(GRAPHS)).into(),
+            false => GraphName::DefaultGraph,
         };
         let (p, object): (NamedNode, Term) = match rng.below(10) {
-            0 | 1 => (
-                rdf::TYPE.into_owned(),
-                named(&format!("c{}", rng.below(3))).into(),
-            ),
+            0 | 1 => {
+                let class = named(&format!("c{}", rng.below(3)));
+                (rdf::TYPE.into_owned(), class.into())
+            }
             2..=4 => (predicate(rng.below(PREDICATES)), literal(rng).into()),
             _ => (predicate(rng.below(PREDICATES)), resource(rng).into()),
         };
