@@ -4,6 +4,7 @@ use super::Free;
 use super::cast;
 use super::duration::Duration;
 use super::number::Number;
+use super::operate;
 use super::string::{self, compatible, simple, text, text_of};
 use super::temporal::{TemporalKind, zone_text};
 use super::value::{Value, ValueKind};
@@ -18,14 +19,8 @@ use spargebra::algebra::Function;
 /// Evaluates a function call without errors in its arguments. `None` is an error.
 pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     let one = args.first();
-    let number = |g: fn(&Number) -> Number| match one?.kind() {
-        ValueKind::Number(n) => Some(g(&n).value()),
-        ValueKind::Duration(_) => {
-            free.note("a numeric function of a duration");
-            None
-        }
-        _ => None,
-    };
+    let why = "a numeric function of a duration";
+    let number = |f: fn(&Number) -> Number| operate::of_number(one?, f, why, free);
     let truth = |b: bool| Some(Value::from(b));
     match f {
         Function::Str => text_of(one?).map(Value::string),

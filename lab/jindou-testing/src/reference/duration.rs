@@ -69,10 +69,6 @@ fn parts<'a>(mut text: &'a str, letters: &str) -> Option<Vec<(char, &'a str)>> {
 }
 
 impl Duration {
-    pub fn is_datatype(local: &str) -> bool {
-        DurationKind::from_local_name(local).is_some()
-    }
-
     pub fn parse(text: &str, local: &str) -> Option<Self> {
         let kind = DurationKind::from_local_name(local)?;
         let (negative, body) = match text.strip_prefix('-') {

@@ -23,52 +23,42 @@ mod value;
 pub use same::same;
 pub use value::Value;
 
+use number::Number;
+use operate::Operator;
 use oxrdf::{Literal, Term};
 use spargebra::algebra::{Expression, Function};
 use std::cell::Cell;
 
 /// The result of an expression for one row.
-#[derive(Clone, Debug)]
-pub struct Outcome {
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<T = Value> {
     /// The value; `None` for an error.
-    pub value: Option<Value>,
+    pub value: Option<T>,
     /// The reason why implementations may return another value; `None` if the specification determines the value.
     pub free: Option<&'static str>,
 }
 
 /// The effective boolean value of an expression for one row.
-#[derive(Clone, Copy, Debug)]
-pub struct Truth {
-    /// The effective boolean value; `None` for an error.
-    pub value: Option<bool>,
-    /// The reason why implementations may return another value; `None` if the specification determines the value.
-    pub free: Option<&'static str>,
+pub type Truth = Outcome<bool>;
+
+impl<T> Outcome<T> {
+    /// The result of a step of the evaluation, and the reason that the step has noted.
+    fn of(step: impl FnOnce(&Free) -> Option<T>) -> Self {
+        let free = Free(Cell::new(None));
+        let value = step(&free);
+        let free = free.0.get();
+        Self { value, free }
+    }
 }
 
 /// The value of an expression. `row` returns the term of a variable, `None` if it is unbound.
 pub fn evaluate(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Outcome {
-    let r = Reference {
-        row,
-        free: Cell::new(None),
-    };
-    let value = r.value(e);
-    Outcome {
-        value,
-        free: r.free.get(),
-    }
+    Outcome::of(|free| Reference { row, free }.value(e))
 }
 
 /// The effective boolean value of an expression. `row` returns the term of a variable, `None` if it is unbound.
 pub fn truth(e: &Expression, row: &dyn Fn(&str) -> Option<Term>) -> Truth {
-    let r = Reference {
-        row,
-        free: Cell::new(None),
-    };
-    let value = r.boolean(e);
-    Truth {
-        value,
-        free: r.free.get(),
-    }
+    Outcome::of(|free| Reference { row, free }.boolean(e))
 }
 
 /// The effective boolean value of a value (SPARQL 1.1 §17.2.2).
@@ -83,45 +73,25 @@ pub fn is_numeric(term: &Term) -> bool {
 
 /// `a = b`.
 pub fn equal(a: &Value, b: &Value) -> Truth {
-    let free = Free(Cell::new(None));
-    let value = compare::equal(a, b, &free);
-    Truth {
-        value,
-        free: free.0.get(),
-    }
+    Outcome::of(|free| compare::equal(a, b, free))
 }
 
 /// `a < b`.
 pub fn less(a: &Term, b: &Term) -> Truth {
-    let free = Free(Cell::new(None));
-    let value = compare::less(&Value::from_term(a), &Value::from_term(b), &free);
-    Truth {
-        value,
-        free: free.0.get(),
-    }
+    Outcome::of(|free| compare::less(&Value::from_term(a), &Value::from_term(b), free))
 }
 
 /// `a + b`, as SUM computes it.
 pub fn add(a: &Value, b: &Value) -> Outcome {
-    let free = Free(Cell::new(None));
-    let value = operate::arithmetic(operate::Operator::Add, a, b, &free);
-    Outcome {
-        value,
-        free: free.0.get(),
-    }
+    Outcome::of(|free| operate::arithmetic(Operator::Add, a, b, free))
 }
 
 /// `a / b`, as AVG computes it.
 pub fn divide(a: &Value, b: &Value) -> Outcome {
-    let free = Free(Cell::new(None));
-    let value = operate::arithmetic(operate::Operator::Divide, a, b, &free);
-    Outcome {
-        value,
-        free: free.0.get(),
-    }
+    Outcome::of(|free| operate::arithmetic(Operator::Divide, a, b, free))
 }
 
-/// The first reason found so far why implementations may return another value.
+/// The last reason found so far why implementations may return another value.
 pub(crate) struct Free(Cell<Option<&'static str>>);
 
 impl Free {
@@ -132,43 +102,32 @@ impl Free {
 
 struct Reference<'r> {
     row: &'r dyn Fn(&str) -> Option<Term>,
-    free: Cell<Option<&'static str>>,
+    free: &'r Free,
 }
 
 impl Reference<'_> {
-    /// Runs a step of the evaluation, and stores the reason that the step has noted.
-    fn noting<T>(&self, f: impl FnOnce(&Free) -> T) -> T {
-        let free = Free(Cell::new(None));
-        let out = f(&free);
-        if let Some(why) = free.0.get() {
-            self.free.set(Some(why));
-        }
-        out
-    }
-
     fn boolean(&self, e: &Expression) -> Option<bool> {
         compare::effective(&self.value(e)?)
     }
 
-    fn equal(&self, a: &Value, b: &Value) -> Option<bool> {
-        self.noting(|f| compare::equal(a, b, f))
-    }
-
     fn less(&self, a: &Value, b: &Value) -> Option<bool> {
-        self.noting(|f| compare::less(a, b, f))
+        compare::less(a, b, self.free)
     }
 
     fn less_or_equal(&self, a: &Value, b: &Value) -> Option<bool> {
-        self.noting(|f| compare::less_or_equal(a, b, f))
+        compare::less_or_equal(a, b, self.free)
     }
 
-    fn calculate(&self, op: operate::Operator, a: &Expression, b: &Expression) -> Option<Value> {
-        let (a, b) = (self.value(a)?, self.value(b)?);
-        self.noting(|f| operate::arithmetic(op, &a, &b, f))
+    fn calculate(&self, op: Operator, a: &Expression, b: &Expression) -> Option<Value> {
+        operate::arithmetic(op, &self.value(a)?, &self.value(b)?, self.free)
+    }
+
+    fn signed(&self, a: &Expression, sign: fn(&Number) -> Number) -> Option<Value> {
+        let why = "XPath has no sign before a duration";
+        operate::of_number(&self.value(a)?, sign, why, self.free)
     }
 
     fn value(&self, e: &Expression) -> Option<Value> {
-        use operate::Operator;
         Some(match e {
             Expression::NamedNode(n) => Value::from_term(&n.clone().into()),
             Expression::Literal(l) => Value::from_term(&l.clone().into()),
@@ -184,7 +143,9 @@ impl Reference<'_> {
                 _ => return None,
             },
             Expression::Not(a) => (!self.boolean(a)?).into(),
-            Expression::Equal(a, b) => self.equal(&self.value(a)?, &self.value(b)?)?.into(),
+            Expression::Equal(a, b) => {
+                compare::equal(&self.value(a)?, &self.value(b)?, self.free)?.into()
+            }
             Expression::SameTerm(a, b) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
                 (a.term() == b.term()).into()
@@ -206,16 +167,10 @@ impl Reference<'_> {
             Expression::Subtract(a, b) => return self.calculate(Operator::Subtract, a, b),
             Expression::Multiply(a, b) => return self.calculate(Operator::Multiply, a, b),
             Expression::Divide(a, b) => return self.calculate(Operator::Divide, a, b),
-            Expression::UnaryPlus(a) => {
-                let a = self.value(a)?;
-                return self.noting(|f| operate::plus(&a, f));
-            }
-            Expression::UnaryMinus(a) => {
-                let a = self.value(a)?;
-                return self.noting(|f| operate::minus(&a, f));
-            }
+            Expression::UnaryPlus(a) => return self.signed(a, Number::clone),
+            Expression::UnaryMinus(a) => return self.signed(a, Number::negate),
             Expression::Exists(_) => {
-                self.free.set(Some("EXISTS needs data"));
+                self.free.note("EXISTS needs data");
                 return None;
             }
             Expression::Bound(v) => (self.row)(v.as_str()).is_some().into(),
@@ -231,7 +186,7 @@ impl Reference<'_> {
         let mut error = false;
         for e in list {
             let found = match (&a, self.value(e)) {
-                (Some(a), Some(b)) => self.equal(a, &b),
+                (Some(a), Some(b)) => compare::equal(a, &b, self.free),
                 _ => None,
             };
             match found {
@@ -249,14 +204,11 @@ impl Reference<'_> {
             .iter()
             .map(|e| self.value(e))
             .collect::<Option<Vec<_>>>()?;
-        self.noting(|free| call::call(f, &values, free))
+        call::call(f, &values, self.free)
     }
 }
 
 pub(crate) fn typed(text: impl Into<String>, local: &str) -> Term {
-    Literal::new_typed_literal(
-        text,
-        oxrdf::NamedNode::new_unchecked(format!("{}{local}", value::XSD)),
-    )
-    .into()
+    let datatype = oxrdf::NamedNode::new_unchecked(format!("{}{local}", value::XSD));
+    Literal::new_typed_literal(text, datatype).into()
 }

@@ -184,58 +184,46 @@ impl Number {
         }
     }
 
-    pub fn negate(&self) -> Self {
+    /// Applies a function of the number's type. Floats are computed as doubles, which is exact for functions whose
+    /// result is a float.
+    fn map(
+        &self,
+        integer: fn(&BigInt) -> BigInt,
+        decimal: fn(&BigRational) -> BigRational,
+        double: fn(f64) -> f64,
+    ) -> Self {
         match self {
-            Self::Integer(n) => Self::Integer(-n),
-            Self::Decimal(d) => Self::Decimal(-d),
-            Self::Float(f) => Self::Float(-f),
-            Self::Double(f) => Self::Double(-f),
+            Self::Integer(n) => Self::Integer(integer(n)),
+            Self::Decimal(d) => Self::Decimal(decimal(d)),
+            Self::Float(f) => Self::Float(double(f64::from(*f)) as f32),
+            Self::Double(f) => Self::Double(double(*f)),
         }
+    }
+
+    pub fn negate(&self) -> Self {
+        self.map(|n| -n, |d| -d, |f| -f)
     }
 
     pub fn abs(&self) -> Self {
-        match self {
-            Self::Integer(n) => Self::Integer(n.abs()),
-            Self::Decimal(d) => Self::Decimal(d.abs()),
-            Self::Float(f) => Self::Float(f.abs()),
-            Self::Double(f) => Self::Double(f.abs()),
-        }
+        self.map(BigInt::abs, BigRational::abs, f64::abs)
     }
 
     pub fn floor(&self) -> Self {
-        match self {
-            Self::Integer(_) => self.clone(),
-            Self::Decimal(d) => Self::Decimal(d.floor()),
-            Self::Float(f) => Self::Float(f.floor()),
-            Self::Double(f) => Self::Double(f.floor()),
-        }
+        self.map(BigInt::clone, BigRational::floor, f64::floor)
     }
 
     pub fn ceil(&self) -> Self {
-        match self {
-            Self::Integer(_) => self.clone(),
-            Self::Decimal(d) => Self::Decimal(d.ceil()),
-            Self::Float(f) => Self::Float(f.ceil()),
-            Self::Double(f) => Self::Double(f.ceil()),
-        }
+        self.map(BigInt::clone, BigRational::ceil, f64::ceil)
     }
 
     /// Rounds to the nearest integer, halves towards positive infinity (fn:round). A zero has the argument's sign.
     pub fn round(&self) -> Self {
-        match self {
-            Self::Integer(_) => self.clone(),
-            Self::Decimal(d) => Self::Decimal(half_up(d)),
-            Self::Float(f) if !f.is_finite() || *f == 0.0 => self.clone(),
-            Self::Double(f) if !f.is_finite() || *f == 0.0 => self.clone(),
-            Self::Float(f) => {
-                let r = half_up(&self.rational().expect("finite"));
-                Self::Float(signed(f64::from(*f), &r) as f32)
+        self.map(BigInt::clone, half_up, |f| {
+            match BigRational::from_float(f) {
+                Some(d) if f != 0.0 => signed(f, &half_up(&d)),
+                _ => f,
             }
-            Self::Double(f) => {
-                let r = half_up(&self.rational().expect("finite"));
-                Self::Double(signed(*f, &r))
-            }
-        }
+        })
     }
 }
 

@@ -175,22 +175,17 @@ fn scaled(d: &Duration, n: &Number, by: bool, free: &Free) -> Option<Value> {
     Some(out.value())
 }
 
-pub(super) fn plus(a: &Value, free: &Free) -> Option<Value> {
+/// A function of a number. Implementations may also define it for durations; `why` says so.
+pub(super) fn of_number(
+    a: &Value,
+    f: fn(&Number) -> Number,
+    why: &'static str,
+    free: &Free,
+) -> Option<Value> {
     match a.kind() {
-        ValueKind::Number(n) => Some(n.value()),
+        ValueKind::Number(n) => Some(f(&n).value()),
         ValueKind::Duration(_) => {
-            free.note("XPath has no sign before a duration");
-            None
-        }
-        _ => None,
-    }
-}
-
-pub(super) fn minus(a: &Value, free: &Free) -> Option<Value> {
-    match a.kind() {
-        ValueKind::Number(n) => Some(n.negate().value()),
-        ValueKind::Duration(_) => {
-            free.note("XPath has no sign before a duration");
+            free.note(why);
             None
         }
         _ => None,

@@ -45,31 +45,25 @@ pub(crate) struct Fields {
 }
 
 impl TemporalKind {
+    const NAMES: [(&'static str, Self); 8] = [
+        ("dateTime", Self::DateTime),
+        ("date", Self::Date),
+        ("time", Self::Time),
+        ("gYear", Self::Year),
+        ("gYearMonth", Self::YearMonth),
+        ("gMonth", Self::Month),
+        ("gMonthDay", Self::MonthDay),
+        ("gDay", Self::Day),
+    ];
+
     pub fn from_local_name(local: &str) -> Option<Self> {
-        Some(match local {
-            "dateTime" => Self::DateTime,
-            "date" => Self::Date,
-            "time" => Self::Time,
-            "gYear" => Self::Year,
-            "gYearMonth" => Self::YearMonth,
-            "gMonth" => Self::Month,
-            "gMonthDay" => Self::MonthDay,
-            "gDay" => Self::Day,
-            _ => return None,
-        })
+        let found = Self::NAMES.iter().find(|(name, _)| *name == local);
+        found.map(|(_, kind)| *kind)
     }
 
     pub fn local(self) -> &'static str {
-        match self {
-            Self::DateTime => "dateTime",
-            Self::Date => "date",
-            Self::Time => "time",
-            Self::Year => "gYear",
-            Self::YearMonth => "gYearMonth",
-            Self::Month => "gMonth",
-            Self::MonthDay => "gMonthDay",
-            Self::Day => "gDay",
-        }
+        let found = Self::NAMES.iter().find(|(_, kind)| *kind == self);
+        found.expect("a name for each kind").0
     }
 }
 
@@ -194,10 +188,6 @@ impl Fields {
 }
 
 impl Temporal {
-    pub fn is_datatype(local: &str) -> bool {
-        TemporalKind::from_local_name(local).is_some()
-    }
-
     pub fn parse(text: &str, local: &str) -> Option<Self> {
         use TemporalKind::{Date, DateTime, Day, Month, MonthDay, Time, Year, YearMonth};
         let kind = TemporalKind::from_local_name(local)?;

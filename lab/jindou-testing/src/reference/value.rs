@@ -1,9 +1,9 @@
 //! The results of expressions as terms, and the values of terms.
 
 use super::derived;
-use super::duration::Duration;
+use super::duration::{Duration, DurationKind};
 use super::number::Number;
-use super::temporal::Temporal;
+use super::temporal::{Temporal, TemporalKind};
 use super::typed;
 use oxrdf::{BaseDirection, Literal, Term};
 
@@ -50,10 +50,7 @@ impl Value {
     pub(crate) fn tagged(s: impl Into<String>, tag: Option<&Tag>) -> Self {
         Self::from_term(&match tag {
             None => Literal::new_simple_literal(s).into(),
-            Some((tag, None)) => Literal::new_language_tagged_literal_unchecked(s, tag).into(),
-            Some((tag, Some(d))) => {
-                Literal::new_directional_language_tagged_literal_unchecked(s, tag, *d).into()
-            }
+            Some(tag) => with_tag(s, tag),
         })
     }
 
@@ -72,20 +69,19 @@ impl From<bool> for Value {
     }
 }
 
+fn with_tag(s: impl Into<String>, (tag, direction): &Tag) -> Term {
+    match direction {
+        None => Literal::new_language_tagged_literal_unchecked(s, tag),
+        Some(d) => Literal::new_directional_language_tagged_literal_unchecked(s, tag, *d),
+    }
+    .into()
+}
+
 fn lower(term: &Term) -> Term {
     match term {
-        Term::Literal(l) => match (l.language(), l.direction()) {
-            (Some(tag), None) => {
-                Literal::new_language_tagged_literal_unchecked(l.value(), tag.to_ascii_lowercase())
-                    .into()
-            }
-            (Some(tag), Some(d)) => Literal::new_directional_language_tagged_literal_unchecked(
-                l.value(),
-                tag.to_ascii_lowercase(),
-                d,
-            )
-            .into(),
-            _ => term.clone(),
+        Term::Literal(l) => match l.language() {
+            Some(tag) => with_tag(l.value(), &(tag.to_ascii_lowercase(), l.direction())),
+            None => term.clone(),
         },
         Term::Triple(t) => {
             let mut t = t.clone();
@@ -155,7 +151,7 @@ impl ValueKind {
         if Number::is_datatype(local) {
             return Number::parse(text, local).map_or(ill(Family::Number), Self::Number);
         }
-        if Temporal::is_datatype(local) {
+        if TemporalKind::from_local_name(local).is_some() {
             return Temporal::parse(text, local).map_or(ill(Family::Time), Self::Temporal);
         }
         if local == "dateTimeStamp" {
@@ -168,7 +164,7 @@ impl ValueKind {
                 false => Self::Other,
             };
         }
-        if Duration::is_datatype(local) {
+        if DurationKind::from_local_name(local).is_some() {
             return Duration::parse(text, local).map_or(ill(Family::Time), Self::Duration);
         }
         Self::Other
