@@ -94,21 +94,10 @@ impl<'a> StepEmitter<'a> {
     }
 
     fn unit(&mut self) {
-        if self.goes_on {
-            return;
+        if !self.goes_on {
+            let step = Step::unit("what follows starts from constants");
+            self.steps.push(step);
         }
-        self.steps.push(Step {
-            kind: StepKind::Start {
-                to: None,
-                source: StartSource::Unit,
-                within: None,
-            },
-            filters: vec![],
-            live: vec![],
-            rows: 1.0,
-            cost: 0.0,
-            why: "what follows starts from constants".into(),
-        });
     }
 
     fn main(&mut self, m: &SearchMove, sub: &SubStep) {

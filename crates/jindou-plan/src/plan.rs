@@ -217,6 +217,24 @@ pub struct Step {
     pub why: String,
 }
 
+impl Step {
+    /// A start from one row without slots.
+    pub(crate) fn unit(why: &str) -> Self {
+        Self {
+            kind: StepKind::Start {
+                to: None,
+                source: StartSource::Unit,
+                within: None,
+            },
+            filters: vec![],
+            live: vec![],
+            rows: 1.0,
+            cost: 0.0,
+            why: why.into(),
+        }
+    }
+}
+
 /// A group of triple patterns as steps.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Exploration {

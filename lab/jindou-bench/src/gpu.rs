@@ -85,19 +85,7 @@ fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
     let predicted = Knowledge::ALL.map(|k| records.predict(speeds, k));
     println!("predicted over recorded times, by what was known");
     println!(
-        "{:<6} {:>6} {:<11} {:<4} {:>3} {:<8} {:>10}  {:>11} {:>8} {:>8} {:>8} {:>8}",
-        "query",
-        "scale",
-        "stage",
-        "on",
-        "thr",
-        "rows",
-        "ms",
-        "calibration",
-        "queries",
-        "scales",
-        "cpu",
-        "all"
+        "query   scale stage       on   thr rows             ms  calibration  queries   scales      cpu      all"
     );
     for (i, run) in records.runs.iter().enumerate() {
         let ratio = |k: usize| predicted[k][i].map(|ms| ms / run.ms);
@@ -262,10 +250,7 @@ fn plans(
         "\n{title}, {} threads, the calibration alone, nothing recorded: predicted ms",
         a.threads
     );
-    println!(
-        "{:<6} {:>10} {:>10} {:>10}  {:<6} shape",
-        "query", "cpu", "gpu, warm", "gpu, cold", "choice"
-    );
+    println!("query         cpu  gpu, warm  gpu, cold  choice shape");
     for (name, text) in queries {
         let plan = plan(&parse(&text)?, &snapshot, &PlanOptions::default())?;
         let work = PlanWork::of_plan(&plan, &snapshot);

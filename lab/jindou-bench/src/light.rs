@@ -104,18 +104,7 @@ pub fn print(l: &[Light]) {
         "light queries on one thread, random constants, microseconds (median, 99th of a hundred):"
     );
     println!(
-        "{:<5} {:>9} {:>9}  {:>8} {:>8}  {:>8} {:>8}  {:>9} {:>8}  {:>8} {:>8}",
-        "query",
-        "constants",
-        "rows",
-        "hot",
-        "p99",
-        "first",
-        "p99",
-        "cold data",
-        "p99",
-        "all cold",
-        "p99"
+        "query constants      rows       hot      p99     first      p99  cold data      p99  all cold      p99"
     );
     for x in l {
         println!(

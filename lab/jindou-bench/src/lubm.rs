@@ -211,8 +211,7 @@ fn print_table(
         info.bytes as f64 / info.quads.max(1) as f64
     );
     println!(
-        "{:<5} {:>10} {:>16}  {:>9}  {:>9} {:>9} {:>9}  {:>10} {:>10}",
-        "query", "rows", "checksum", "plan ms", "exec ms", "min", "max", "to TSV ms", "min"
+        "query       rows         checksum    plan ms    exec ms       min       max   to TSV ms        min"
     );
     for (name, checked, m) in results {
         println!(

@@ -88,8 +88,7 @@ impl Rows {
         );
         println!("medians over the instances of a {each}, each the median of its runs:");
         println!(
-            "{:<5} {:>9}  {:>9}  {:>9} {:>9} {:>9}  {:>10}  rows of each",
-            "query", "instances", "plan ms", "exec ms", "min", "max", "to TSV ms"
+            "query instances    plan ms    exec ms       min       max   to TSV ms  rows of each"
         );
         for row in &self.0 {
             let exec = row.times(|m| m.exec.median());

@@ -9,7 +9,7 @@ use crate::xml::{Attribute, Start};
 const ITS: &str = "http://www.w3.org/2005/11/its";
 
 /// The syntax attributes of an element, as written.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct SyntaxAttributes<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) node_id: Option<&'a str>,

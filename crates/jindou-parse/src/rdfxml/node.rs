@@ -79,30 +79,7 @@ impl StatementState<'_, '_> {
         }
         let mut frame = self.frame(ElementKind::Root);
         let (found, scope) = meant!(self.attributes(start, frame.scope));
-        let SyntaxAttributes {
-            id,
-            node_id,
-            about,
-            resource,
-            datatype,
-            parse_type,
-            annotation,
-            annotation_node,
-            class,
-            properties,
-        } = found;
-        let syntax = [
-            id,
-            node_id,
-            about,
-            resource,
-            datatype,
-            parse_type,
-            annotation,
-            annotation_node,
-            class,
-        ];
-        if properties > 0 || syntax.iter().any(Option::is_some) {
+        if found != SyntaxAttributes::default() {
             self.refuse("rdf:RDF has an attribute of a node or property, expected only namespaces, xml:base, xml:lang, its:dir and rdf:version");
         }
         frame.scope = scope;

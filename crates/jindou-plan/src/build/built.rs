@@ -53,18 +53,7 @@ fn texts_of_both(a: &Built, b: &Built) -> SlotSet {
 
 /// One empty row.
 pub(crate) fn unit() -> Built {
-    let step = Step {
-        kind: StepKind::Start {
-            to: None,
-            source: StartSource::Unit,
-            within: None,
-        },
-        filters: vec![],
-        live: vec![],
-        rows: 1.0,
-        cost: 0.0,
-        why: "one empty row".into(),
-    };
+    let step = Step::unit("one empty row");
     Built {
         op: Operator::Explore(Exploration {
             steps: vec![step],

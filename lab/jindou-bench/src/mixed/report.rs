@@ -17,8 +17,7 @@ pub fn header(setup: &Setup) {
         setup.heavy.len()
     );
     println!(
-        "{:<58} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
-        "run", "queries/s", "p50", "p90", "p99", "p99.9", "max"
+        "run                                                        queries/s       p50       p90       p99     p99.9        max"
     );
 }
 

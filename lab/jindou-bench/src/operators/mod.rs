@@ -265,17 +265,7 @@ fn head(db: &Database, set: &Questions, threads: usize, copy: f64) {
         copy / 1e9
     );
     println!(
-        "{:<44} {:>10} {:>10} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9} {:>8}  answer",
-        "operator",
-        "rows in",
-        "rows out",
-        "ms",
-        "cpu ms",
-        "M/s in",
-        "M/s out",
-        "ns/row",
-        "floor ms",
-        "x floor"
+        "operator                                        rows in   rows out        ms    cpu ms   M/s in  M/s out   ns/row  floor ms  x floor  answer"
     );
 }
 

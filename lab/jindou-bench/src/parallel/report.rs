@@ -15,8 +15,7 @@ pub fn footprints(queries: &[Classified], store_bytes: u64, large: f64) {
         store_bytes as f64 / 1e6
     );
     println!(
-        "{:<28} {:>12} {:>6} {:>10} {:>6} {:>12} {:>12}",
-        "query", "footprint KB", "class", "rows", "% CPU", "serial ms", "cold ms"
+        "query                        footprint KB  class       rows  % CPU    serial ms      cold ms"
     );
     for q in queries {
         println!(
@@ -56,8 +55,7 @@ pub fn asked(list: &[Asked]) {
         "every answer equals the single store's, rows and checksum; missed: by the paper's form (broadcast whole, union, DISTINCT)"
     );
     println!(
-        "{:<28} {:>6} {:>5} {:>10} {:>12} {:>12} {:>8}",
-        "query", "class", "parts", "rows", "sent KB", "matches", "missed"
+        "query                         class parts       rows      sent KB      matches   missed"
     );
     for a in list {
         let missed = if a.matches == 0 {
@@ -87,22 +85,8 @@ pub fn lines(title: &str, unit: &str, lines: &[&Line]) {
         "\n{title}\ncompute: the workers' mean, with data parallelism the slowest of each round; master: handing out, or merging; commun.: messages and waiting"
     );
     println!(
-        "{:<5} {:<5} {:<18} {:>7} {:>5} {:>10} {:>10} {:>8} {:>9} {:>9}  {:>7} {:>7} {:>7}  {:>22} {:>6}",
-        "model",
-        "files",
-        "way",
-        "workers",
-        "cores",
-        "serial s",
-        "s",
-        "speed-up",
-        "÷ workers",
-        "÷ cores",
-        "compute",
-        "master",
-        "commun.",
-        format!("{unit}, mean ± sd"),
-        "% CPU"
+        "model files way                workers cores   serial s          s speed-up ÷ workers   ÷ cores  compute  master commun.  {:>22}  % CPU",
+        format!("{unit}, mean ± sd")
     );
     for l in lines {
         let share = |s: f64| format!("{:.1}%", 100.0 * s / l.seconds.max(1e-12));
@@ -161,18 +145,7 @@ pub fn projection(lines: &[Line], cores: u32) {
         cores.saturating_sub(1)
     );
     println!(
-        "{:<5} {:<5} {:<18} {:>8} {:>9} {:>11}  {:>8} {:>8} {:>9} {:>11} {:>16}",
-        "model",
-        "files",
-        "way",
-        "most: σ",
-        "speed-up",
-        "efficiency",
-        "least: σ",
-        "κ",
-        "speed-up",
-        "efficiency",
-        "best: at cores"
+        "model files way                 most: σ  speed-up  efficiency  least: σ        κ  speed-up  efficiency   best: at cores"
     );
     for (s, [most, least]) in fitted {
         let speed_up = |f: &Fit, workers: u32| s[0].serial / f.seconds(workers);

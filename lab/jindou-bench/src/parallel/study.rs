@@ -198,14 +198,7 @@ fn warm_passes(
             passes.push(task::parallel(processes, pool, right, false)?);
         }
     }
-    Ok(all
-        .into_iter()
-        .filter_map(|mut passes| {
-            passes.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-            let middle = passes.len() / 2;
-            passes.into_iter().nth(middle)
-        })
-        .collect())
+    Ok(middles(all, |pass| pass.seconds))
 }
 
 /// The same passes with cold files, each once. No other worker processes run meanwhile, since they would keep pages in
@@ -374,15 +367,17 @@ fn measure(
             list.push(prepared.round(db, processes, how)?);
         }
     }
-    let middle = of_way
-        .into_iter()
-        .filter_map(|mut list| {
-            list.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-            let at = list.len() / 2;
-            list.into_iter().nth(at)
-        })
-        .collect();
-    Ok((median(serial), middle))
+    Ok((median(serial), middles(of_way, |round| round.seconds)))
+}
+
+/// The run of median time of each list; none for a list without runs.
+fn middles<T>(lists: Vec<Vec<T>>, seconds: fn(&T) -> f64) -> Vec<T> {
+    let middle = |mut list: Vec<T>| {
+        list.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        let at = list.len() / 2;
+        list.into_iter().nth(at)
+    };
+    lists.into_iter().filter_map(middle).collect()
 }
 
 fn unequal(q: &Classified, parts: &Parts, rows: u64, right: u64) -> Error {

@@ -254,15 +254,9 @@ impl<'t> Simulation<'t> {
             parts: trace.parts.iter().map(part).collect(),
             home: usize::MAX,
         }));
-        let home = self.threads.put(Thread {
-            query,
-            server,
-            ops: &trace.ops,
-            at: 0,
-            waiting: 0,
-            is_parked: false,
-            then: Then::Home,
-        });
+        let home = self
+            .threads
+            .put(Thread::new(query, server, &trace.ops, Then::Home));
         if let Some(q) = &mut self.queries[query] {
             q.home = home;
         }
@@ -377,18 +371,15 @@ impl<'t> Simulation<'t> {
             }
             Next::Taken { thread, message } => {
                 let (query, server) = self.receiver(thread, message);
-                let answering = self.threads.put(Thread {
+                let answering = self.threads.put(Thread::new(
                     query,
                     server,
-                    ops: &message.answer,
-                    at: 0,
-                    waiting: 0,
-                    is_parked: false,
-                    then: Then::Answer {
+                    &message.answer,
+                    Then::Answer {
                         to: thread,
                         message,
                     },
-                });
+                ));
                 self.go_on(answering);
             }
             Next::Answers { thread, message } => {
@@ -557,21 +548,30 @@ impl<'t> Simulation<'t> {
             p.running += 1;
             let n = self.machines.servers;
             let server = (recorded.shard as usize + q.turned) % n;
-            let thread = self.threads.put(Thread {
+            let thread = self.threads.put(Thread::new(
                 query,
                 server,
-                ops: &recorded.jobs[job].ops,
-                at: 0,
-                waiting: 0,
-                is_parked: false,
-                then: Then::Job { part, job },
-            });
+                &recorded.jobs[job].ops,
+                Then::Job { part, job },
+            ));
             self.go_on(thread);
         }
     }
 }
 
-impl Thread<'_> {
+impl<'t> Thread<'t> {
+    fn new(query: usize, server: usize, ops: &'t [Op], then: Then<'t>) -> Self {
+        Self {
+            query,
+            server,
+            ops,
+            at: 0,
+            waiting: 0,
+            is_parked: false,
+            then,
+        }
+    }
+
     fn is_answer(&self) -> bool {
         matches!(self.then, Then::Answer { .. })
     }
