@@ -167,32 +167,16 @@ mod tests {
 
     #[test]
     fn plain_iris_are_found() {
-        for ok in [
-            "http://a.b/c?d#e",
-            "urn:x:y",
-            "mailto:a@b",
-            "https://",
-            "file:///a/b",
-            "a:",
-            "x:#",
-        ] {
+        let plain = "http://a.b/c?d#e urn:x:y mailto:a@b https:// file:///a/b a: x:#";
+        for ok in plain.split(' ') {
             assert_eq!(
                 plain_iri(format!("{ok}> ").as_bytes()),
                 Some(ok.len()),
                 "{ok}"
             );
         }
-        for slow in [
-            "http://a:80/",
-            "//a",
-            "a/b",
-            "",
-            "x:é",
-            "x:%20",
-            "http://[::1]/",
-            "x:a#b#c",
-            "x:a b",
-        ] {
+        let others = "http://a:80/,//a,a/b,,x:é,x:%20,http://[::1]/,x:a#b#c,x:a b";
+        for slow in others.split(',') {
             assert_eq!(plain_iri(format!("{slow}>").as_bytes()), None, "{slow}");
         }
     }

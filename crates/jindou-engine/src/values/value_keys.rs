@@ -367,55 +367,25 @@ mod tests {
 
     /// Canonical bytes of terms of all kinds.
     fn terms() -> Vec<Vec<u8>> {
-        let lexical = [
-            "",
-            "0",
-            "-0",
-            "1",
-            "1.0",
-            "-1.5",
-            "0.1",
-            "0.10",
-            "1e0",
-            "NaN",
-            "INF",
-            "-INF",
-            "3e300",
-            "9007199254740992",
-            "9007199254740993",
-            "9007199254740992.5",
-            "16777217",
-            "true",
-            "a",
-            "99999999999999999999999",
-            "99999999999999999999998.5",
-            "2020-01-01",
-            "-0001-01-01",
-            "2020-01-01T00:00:00Z",
-            "2020-01-01T01:00:00+01:00",
-            "12:00:00",
-            "P1D",
-            "PT24H",
-            "P1M",
-            "P30D",
-            "ab",
-            "abcdefgh",
-            "abcdefghi",
-            "\u{10FFFF}",
-        ];
+        let lexical: Vec<&str> = " 0 -0 1 1.0 -1.5 0.1 0.10 1e0 NaN INF -INF 3e300 9007199254740992 9007199254740993 \
+            9007199254740992.5 16777217 true a 99999999999999999999999 99999999999999999999998.5 2020-01-01 \
+            -0001-01-01 2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 12:00:00 P1D PT24H P1M P30D ab \
+            abcdefgh abcdefghi \u{10FFFF}"
+            .split(' ')
+            .collect();
         let mut all = vec![];
         for code in term::DATATYPES
             .iter()
             .chain(&["token", "dateTimeStamp", "other"])
         {
-            for s in lexical {
+            for s in &lexical {
                 let mut bytes = vec![];
                 let datatype = format!("http://www.w3.org/2001/XMLSchema#{code}");
                 term::push_typed(s, &datatype, &mut bytes);
                 all.push(bytes);
             }
         }
-        for s in lexical {
+        for s in &lexical {
             for tag in [&b"<"[..], b"_:", b"\"", b"@en\0", b"@de\0"] {
                 all.push([tag, s.as_bytes()].concat());
             }

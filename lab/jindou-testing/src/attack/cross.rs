@@ -5,67 +5,29 @@ use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
 /// Branches of a UNION, of which one is chosen and repeated; `§` is replaced by the number of the repetition.
-const BRANCHES: [&str; 14] = [
-    "{ ?s ?p ?o }",
-    "{ ?s ?p ?o }",
-    "{ ?x§ ?p ?o }",
-    "{ ?x§ ?p ?o }",
-    "{ ?s <http://e/p1> ?x§ }",
-    "{ ?s ?p § }",
-    "{ <http://e/s§> ?p ?o }",
-    "{ GRAPH ?g { ?s ?p ?o } }",
-    "{ BIND(§ AS ?o) }",
-    "{ VALUES ?o { § } }",
-    "{ SELECT ?s ?o { ?s ?p ?o } }",
-    "{ ?s <http://e/p1>+ ?o }",
-    "{ GRAPH ?g { } }",
-    "{ ?s ?p ?o FILTER(?o = §) }",
-];
+const BRANCHES: &str = "\
+    { ?s ?p ?o }; { ?s ?p ?o }; { ?x§ ?p ?o }; { ?x§ ?p ?o }; { ?s <http://e/p1> ?x§ }; { ?s ?p § }; \
+    { <http://e/s§> ?p ?o }; { GRAPH ?g { ?s ?p ?o } }; { BIND(§ AS ?o) }; { VALUES ?o { § } }; \
+    { SELECT ?s ?o { ?s ?p ?o } }; { ?s <http://e/p1>+ ?o }; { GRAPH ?g { } }; { ?s ?p ?o FILTER(?o = §) }";
 
 /// Other patterns that produce rows; many are joined in sequence.
-const ROWS: [&str; 9] = [
-    "{ SELECT ?s { ?s ?p ?o } }",
-    "{ SELECT ?s ?x§ { ?s <http://e/p1> ?x§ } }",
-    "{ ?s ?p ?o }",
-    "?s <http://e/p1> ?x§ .",
-    "?x§ <http://e/p1> ?o .",
-    "GRAPH ?g { ?s ?p ?o }",
-    "GRAPH <http://e/g§> { ?s ?p ?o }",
-    "BIND(§ AS ?x§)",
-    "VALUES ?x§ { § }",
-];
+const ROWS: &str = "\
+    { SELECT ?s { ?s ?p ?o } }; { SELECT ?s ?x§ { ?s <http://e/p1> ?x§ } }; { ?s ?p ?o }; \
+    ?s <http://e/p1> ?x§ .; ?x§ <http://e/p1> ?o .; GRAPH ?g { ?s ?p ?o }; GRAPH <http://e/g§> { ?s ?p ?o }; \
+    BIND(§ AS ?x§); VALUES ?x§ { § }";
 
 /// Elements that follow rows in a group. In a repeated element, `§` is replaced by the number of the repetition.
-const BEHIND: [&str; 16] = [
-    "FILTER(?o != §)",
-    "FILTER(?o != §)",
-    "FILTER(?s != <http://e/s§>)",
-    "FILTER(?x§ != §)",
-    "FILTER(?o != § && ?s != §)",
-    "FILTER(?o != § || ?s = §)",
-    "FILTER EXISTS { ?s <http://e/p1> ?y§ }",
-    "FILTER NOT EXISTS { ?s ?p § }",
-    "OPTIONAL { ?s <http://e/p1> ?y§ }",
-    "OPTIONAL { ?s <http://e/n> ?y }",
-    "OPTIONAL { ?s ?p ?o FILTER(?o != §) }",
-    "MINUS { ?s <http://e/p1> § }",
-    "MINUS { ?x§ ?p ?o }",
-    "BIND(?o AS ?y§)",
-    "{ SELECT ?s { ?s ?p ?o } }",
-    "?s <http://e/p1> ?y§ .",
-];
+const BEHIND: &str = "\
+    FILTER(?o != §); FILTER(?o != §); FILTER(?s != <http://e/s§>); FILTER(?x§ != §); \
+    FILTER(?o != § && ?s != §); FILTER(?o != § || ?s = §); FILTER EXISTS { ?s <http://e/p1> ?y§ }; \
+    FILTER NOT EXISTS { ?s ?p § }; OPTIONAL { ?s <http://e/p1> ?y§ }; OPTIONAL { ?s <http://e/n> ?y }; \
+    OPTIONAL { ?s ?p ?o FILTER(?o != §) }; MINUS { ?s <http://e/p1> § }; MINUS { ?x§ ?p ?o }; \
+    BIND(?o AS ?y§); { SELECT ?s { ?s ?p ?o } }; ?s <http://e/p1> ?y§ .";
 
 /// Operands of `&&` or `||` in one condition. In a repeated operand, `§` is replaced by the number of the repetition.
-const OPERANDS: [&str; 8] = [
-    "?o != §",
-    "?o = §",
-    "?o",
-    "(?o != § && ?s = §)",
-    "(?o != § || ?s = §)",
-    "EXISTS { ?s ?p § }",
-    "REGEX(STR(?o), \"§\")",
-    "?x§ = §",
-];
+const OPERANDS: &str = "\
+    ?o != §; ?o = §; ?o; (?o != § && ?s = §); (?o != § || ?s = §); EXISTS { ?s ?p § }; REGEX(STR(?o), \"§\"); \
+    ?x§ = §";
 
 impl Maker<'_> {
     /// Some patterns that produce rows, followed by elements that filter or extend the rows.
@@ -100,7 +62,7 @@ impl Maker<'_> {
     fn rows(&mut self, bytes: usize) -> Recipe {
         match self.rng.below(12) {
             0..5 => {
-                let branch = self.rng.one(&BRANCHES).into();
+                let branch = self.rng.part(BRANCHES).into();
                 self.as_many(bytes, " UNION ", branch)
             }
             5 => {
@@ -117,7 +79,7 @@ impl Maker<'_> {
             }
             6 => all!["VALUES ?o { ", self.as_many(bytes, " ", "§".into()), " }"],
             7..10 => {
-                let row = self.rng.one(&ROWS).into();
+                let row = self.rng.part(ROWS).into();
                 self.as_many(bytes, " ", row)
             }
             _ => self
@@ -130,7 +92,7 @@ impl Maker<'_> {
     fn behind(&mut self, bytes: usize) -> Recipe {
         match self.rng.below(10) {
             0..6 => {
-                let one = self.rng.one(&BEHIND).into();
+                let one = self.rng.part(BEHIND).into();
                 self.as_many(bytes, " ", one)
             }
             6 => {
@@ -145,7 +107,7 @@ impl Maker<'_> {
                 ]
             }
             _ => {
-                let one = self.rng.one(&OPERANDS).into();
+                let one = self.rng.part(OPERANDS).into();
                 let between = self.rng.one(&[" && ", " || "]);
                 all!["FILTER(", self.as_many(bytes, between, one), ")"]
             }

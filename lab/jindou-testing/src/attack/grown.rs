@@ -15,40 +15,14 @@ const UNITS: [&str; 6] = [
 ];
 
 /// Expressions over a long string `?w`, a long number `?d` and the row's number `?v`.
-const VALUES: [&str; 32] = [
-    "?w",
-    "?w",
-    "?w",
-    "CONCAT(?w, STR(?v))",
-    "CONCAT(?w, STR(?v))",
-    "CONCAT(?w, ?w, ?w, ?w)",
-    "UCASE(?w)",
-    "LCASE(?w)",
-    "STRLEN(?w)",
-    "SUBSTR(?w, ?v)",
-    "STRBEFORE(?w, \"b\")",
-    "STRAFTER(?w, \"a\")",
-    "ENCODE_FOR_URI(?w)",
-    "SHA512(?w)",
-    "MD5(?w)",
-    "REPLACE(?w, \"a\", \"bb\")",
-    "REPLACE(?w, \"(.)(.)\", \"$2$1\")",
-    "REGEX(?w, \"(a|aa)*b\")",
-    "IRI(CONCAT(\"http://e/\", ?w))",
-    "STRDT(?w, <http://e/d>)",
-    "STRLANG(?w, \"en\")",
-    "TRIPLE(<http://e/s1>, <http://e/p1>, ?w)",
-    "?w = CONCAT(?w, STR(?v))",
-    "?w < CONCAT(?w, STR(?v))",
-    "?d",
-    "?d + ?v",
-    "?d * ?d",
-    "?d / ?v",
-    "ROUND(?d)",
-    "<http://www.w3.org/2001/XMLSchema#double>(?d)",
-    "STR(?d)",
-    "STRDT(?w, <http://www.w3.org/2001/XMLSchema#decimal>)",
-];
+const VALUES: &str = "\
+    ?w; ?w; ?w; CONCAT(?w, STR(?v)); CONCAT(?w, STR(?v)); CONCAT(?w, ?w, ?w, ?w); UCASE(?w); LCASE(?w); \
+    STRLEN(?w); SUBSTR(?w, ?v); STRBEFORE(?w, \"b\"); STRAFTER(?w, \"a\"); ENCODE_FOR_URI(?w); SHA512(?w); \
+    MD5(?w); REPLACE(?w, \"a\", \"bb\"); REPLACE(?w, \"(.)(.)\", \"$2$1\"); REGEX(?w, \"(a|aa)*b\"); \
+    IRI(CONCAT(\"http://e/\", ?w)); STRDT(?w, <http://e/d>); STRLANG(?w, \"en\"); \
+    TRIPLE(<http://e/s1>, <http://e/p1>, ?w); ?w = CONCAT(?w, STR(?v)); ?w < CONCAT(?w, STR(?v)); ?d; \
+    ?d + ?v; ?d * ?d; ?d / ?v; ROUND(?d); <http://www.w3.org/2001/XMLSchema#double>(?d); STR(?d); \
+    STRDT(?w, <http://www.w3.org/2001/XMLSchema#decimal>)";
 
 impl Maker<'_> {
     /// An expression for a string of a thousand to ten million bytes.
@@ -84,7 +58,7 @@ impl Maker<'_> {
     }
 
     fn grown_value(&mut self) -> Recipe {
-        self.rng.one(&VALUES).into()
+        self.rng.part(VALUES).into()
     }
 
     /// A query that computes long values.
@@ -98,16 +72,9 @@ impl Maker<'_> {
                 all!["SELECT ", columns, " { ", pattern, "}"]
             }
             3..6 => {
-                let name = self.rng.one(&[
-                    "SUM",
-                    "AVG",
-                    "MIN",
-                    "MAX",
-                    "SAMPLE",
-                    "GROUP_CONCAT",
-                    "GROUP_CONCAT",
-                    "COUNT",
-                ]);
+                let name = self
+                    .rng
+                    .part("SUM; AVG; MIN; MAX; SAMPLE; GROUP_CONCAT; GROUP_CONCAT; COUNT");
                 let distinct = self.rng.one(&["", "", "DISTINCT "]);
                 let by = self.rng.one(&["", "", " GROUP BY ?v"]);
                 all![

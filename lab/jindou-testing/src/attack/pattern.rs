@@ -53,21 +53,10 @@ impl Maker<'_> {
     /// A short triple pattern.
     pub fn triple(&mut self) -> Recipe {
         if self.variables && self.rng.chance(60) {
-            return self
-                .rng
-                .one(&[
-                    "?s ?p ?o",
-                    "?s ?p ?o",
-                    "?x§ ?p ?o",
-                    "?x§ ?p ?o",
-                    "?s <http://e/p1> ?x§",
-                    "?s <http://e/p1> ?o",
-                    "?s <http://e/n> ?o",
-                    "?s ?p §",
-                    "<http://e/s§> ?p ?o",
-                    "?x§ ?y§ ?o",
-                ])
-                .into();
+            let triples = "\
+                ?s ?p ?o; ?s ?p ?o; ?x§ ?p ?o; ?x§ ?p ?o; ?s <http://e/p1> ?x§; ?s <http://e/p1> ?o; \
+                ?s <http://e/n> ?o; ?s ?p §; <http://e/s§> ?p ?o; ?x§ ?y§ ?o";
+            return self.rng.part(triples).into();
         }
         let s = self.term(0, false);
         let p = if self.variables && self.paths && self.rng.chance(15) {
@@ -301,23 +290,14 @@ impl Maker<'_> {
     /// A property path of about `bytes` bytes.
     pub fn path(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
-            let paths = [
-                "<http://e/p1>",
-                "<http://e/p§>",
-                "^<http://e/p1>",
-                "<http://e/p1>*",
-                "<http://e/p§>+",
-                "<http://e/p1>?",
-                "!<http://e/p§>",
-                "(<http://e/p1>|<http://e/p2>)",
-                "a",
-                "<http://e/p1>/<http://e/p2>",
-            ];
+            let paths = "\
+                <http://e/p1>; <http://e/p§>; ^<http://e/p1>; <http://e/p1>*; <http://e/p§>+; <http://e/p1>?; \
+                !<http://e/p§>; (<http://e/p1>|<http://e/p2>); a; <http://e/p1>/<http://e/p2>";
             let short = self.rng.chance(30);
             return if short {
                 self.iri()
             } else {
-                self.rng.one(&paths).into()
+                self.rng.part(paths).into()
             };
         }
         let was = self.variables;

@@ -147,15 +147,9 @@ impl Maker<'_> {
     }
 
     fn aggregate(&mut self, bytes: usize) -> Recipe {
-        let name = self.rng.one(&[
-            "COUNT",
-            "SUM",
-            "MIN",
-            "MAX",
-            "AVG",
-            "SAMPLE",
-            "GROUP_CONCAT",
-        ]);
+        let name = self
+            .rng
+            .part("COUNT; SUM; MIN; MAX; AVG; SAMPLE; GROUP_CONCAT");
         let distinct = self.rng.one(&["", "DISTINCT "]);
         let value = self.value(bytes);
         all!["(", name, "(", distinct, value, ") AS ", self.fresh(), ")"]

@@ -35,19 +35,9 @@ impl Maker<'_> {
                 return short.into();
             }
         }
-        let names = [
-            "<http://e/p1>",
-            "<http://e/p1>",
-            "<http://e/s1>",
-            "<http://e/s§>",
-            "<http://e/s¶>",
-            "<http://e/t>",
-            "<http://e/n>",
-            "<http://e/g§>",
-            "e:s§",
-            "<r§>",
-        ];
-        self.rng.one(&names).into()
+        let names = "<http://e/p1>; <http://e/p1>; <http://e/s1>; <http://e/s§>; <http://e/s¶>; \
+            <http://e/t>; <http://e/n>; <http://e/g§>; e:s§; <r§>";
+        self.rng.part(names).into()
     }
 
     /// A predicate.

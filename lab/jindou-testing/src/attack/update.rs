@@ -32,20 +32,14 @@ impl Maker<'_> {
 
     fn operation(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
-            let small = [
-                "INSERT DATA { <http://e/s§> <http://e/p1> § }",
-                "DELETE DATA { <http://e/s§> <http://e/p1> § }",
-                "CLEAR SILENT GRAPH <http://e/g§>",
-                "DROP SILENT GRAPH <http://e/h§>",
-                "CREATE SILENT GRAPH <http://e/h§>",
-                "COPY SILENT <http://e/g§> TO <http://e/h§>",
-                "MOVE SILENT <http://e/h§> TO <http://e/i§>",
-                "ADD SILENT DEFAULT TO <http://e/h1>",
-                "LOAD SILENT <file:///nothing§>",
-                "DELETE WHERE { <http://e/s§> <http://e/p1> ?o }",
-                "INSERT { ?s <http://e/q> ?o } WHERE { ?s <http://e/p§> ?o }",
-            ];
-            return self.rng.one(&small).into();
+            let small = "\
+                INSERT DATA { <http://e/s§> <http://e/p1> § }; DELETE DATA { <http://e/s§> <http://e/p1> § }; \
+                CLEAR SILENT GRAPH <http://e/g§>; DROP SILENT GRAPH <http://e/h§>; \
+                CREATE SILENT GRAPH <http://e/h§>; COPY SILENT <http://e/g§> TO <http://e/h§>; \
+                MOVE SILENT <http://e/h§> TO <http://e/i§>; ADD SILENT DEFAULT TO <http://e/h1>; \
+                LOAD SILENT <file:///nothing§>; DELETE WHERE { <http://e/s§> <http://e/p1> ?o }; \
+                INSERT { ?s <http://e/q> ?o } WHERE { ?s <http://e/p§> ?o }";
+            return self.rng.part(small).into();
         }
         match self.rng.below(12) {
             0 | 1 => all!["INSERT DATA { ", self.ground(bytes, true), " }"],
