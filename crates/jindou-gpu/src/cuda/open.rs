@@ -12,51 +12,15 @@ use std::sync::{Mutex, OnceLock};
 const NEEDED: (i32, &str) = (13_000, "580");
 
 /// Every driver function that is called here. The bindings would panic if one were missing, so all are looked up first.
-const SYMBOLS: [&str; 43] = [
-    "cuInit",
-    "cuDriverGetVersion",
-    "cuDeviceGetCount",
-    "cuDeviceGet",
-    "cuDeviceGetName",
-    "cuDeviceGetUuid_v2",
-    "cuDevicePrimaryCtxRetain",
-    "cuDevicePrimaryCtxRelease_v2",
-    "cuCtxSetCurrent",
-    "cuStreamCreate",
-    "cuStreamDestroy_v2",
-    "cuStreamWaitEvent",
-    "cuModuleLoadData",
-    "cuModuleUnload",
-    "cuModuleGetFunction",
-    "cuMemPoolCreate",
-    "cuMemPoolDestroy",
-    "cuMemPoolTrimTo",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAttribute",
-    "cuMemAllocFromPoolAsync",
-    "cuMemFreeAsync",
-    "cuMemGetAllocationGranularity",
-    "cuMemAddressReserve",
-    "cuMemAddressFree",
-    "cuMemCreate",
-    "cuMemMap",
-    "cuMemSetAccess",
-    "cuMemUnmap",
-    "cuMemRelease",
-    "cuMemHostAlloc",
-    "cuMemFreeHost",
-    "cuMemGetInfo_v2",
-    "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-    "cuMemcpyDtoDAsync_v2",
-    "cuMemsetD8Async",
-    "cuLaunchKernel",
-    "cuEventCreate",
-    "cuEventDestroy_v2",
-    "cuEventRecord",
-    "cuEventQuery",
-    "cuEventElapsedTime_v2",
-];
+const SYMBOLS: &str = "\
+    cuInit cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetName cuDeviceGetUuid_v2 \
+    cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamCreate cuStreamDestroy_v2 \
+    cuStreamWaitEvent cuModuleLoadData cuModuleUnload cuModuleGetFunction cuMemPoolCreate cuMemPoolDestroy \
+    cuMemPoolTrimTo cuMemPoolGetAttribute cuMemPoolSetAttribute cuMemAllocFromPoolAsync cuMemFreeAsync \
+    cuMemGetAllocationGranularity cuMemAddressReserve cuMemAddressFree cuMemCreate cuMemMap cuMemSetAccess \
+    cuMemUnmap cuMemRelease cuMemHostAlloc cuMemFreeHost cuMemGetInfo_v2 cuMemcpyHtoDAsync_v2 \
+    cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuLaunchKernel cuEventCreate cuEventDestroy_v2 \
+    cuEventRecord cuEventQuery cuEventElapsedTime_v2";
 
 fn says(e: result::DriverError) -> String {
     format!("the NVIDIA driver says {:?}", e.0)
@@ -117,7 +81,7 @@ impl Cuda {
         // SAFETY: the library was found.
         let library = unsafe { sys::culib() };
         // SAFETY: the symbol is only looked up, not called.
-        let there = |name: &&str| unsafe { library.get::<*const c_void>(name.as_bytes()) }.is_ok();
+        let there = |name: &str| unsafe { library.get::<*const c_void>(name.as_bytes()) }.is_ok();
         let too_old = |has: &str| {
             let (major, minor) = (NEEDED.0 / 1000, NEEDED.0 % 1000 / 10);
             format!(
@@ -125,7 +89,7 @@ impl Cuda {
                 NEEDED.1
             )
         };
-        if !there(&"cuDriverGetVersion") {
+        if !there("cuDriverGetVersion") {
             return Err(too_old("does not report its version"));
         }
         let mut version = 0;
@@ -137,7 +101,7 @@ impl Cuda {
             let has = format!("is for CUDA {}.{}", version / 1000, version % 1000 / 10);
             return Err(too_old(&has));
         }
-        if let Some(missing) = SYMBOLS.iter().find(|s| !there(s)) {
+        if let Some(missing) = SYMBOLS.split(' ').find(|s| !there(s)) {
             return Err(format!(
                 "the NVIDIA driver's library lacks {missing}: install driver {} or newer",
                 NEEDED.1

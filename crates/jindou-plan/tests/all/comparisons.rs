@@ -4,13 +4,10 @@
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
-use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use jindou_testing::triple;
+use oxrdf::Literal;
 
 const THINGS: i64 = 3000;
-
-fn iri(name: &str) -> NamedNode {
-    NamedNode::new_unchecked(format!("http://e/{name}"))
-}
 
 /// The values that subject `i` has: a small integer, a large one, an integer that is mostly the same, and a name.
 fn values(i: i64) -> [(&'static str, Literal); 4] {
@@ -33,13 +30,7 @@ fn things() -> (tempfile::TempDir, Snapshot) {
     let mut quads = vec![];
     for i in 0..THINGS {
         for (predicate, value) in values(i) {
-            let thing = iri(&format!("thing{i}"));
-            quads.push(Quad::new(
-                thing,
-                iri(predicate),
-                value,
-                GraphName::DefaultGraph,
-            ));
+            quads.push(triple(&format!("thing{i}"), predicate, value));
         }
     }
     let (folder, base) = store_of(&quads);

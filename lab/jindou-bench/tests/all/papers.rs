@@ -38,7 +38,8 @@ fn lubm_tables_and_figures_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     let stores = folder.path().join("stores");
     let args = ["-n", "5", "--repeat", "1", "--threads", "2", "--json"];
-    let o = papers(&[&args[..], &["--store", stores.to_str().unwrap()]].concat());
+    let store = ["--store", stores.to_str().unwrap()];
+    let o = papers(&[&args[..], &store].concat());
     assert_eq!(o.status.code(), Some(0), "{}", err(&o));
     let report = json(&o);
     assert_eq!(report["universities"], 5);
@@ -108,14 +109,7 @@ fn lubm_tables_and_figures_are_printed() {
 
     // Existing stores are reused, but one with other data is refused.
     std::fs::rename(stores.join("lubm-1"), stores.join("lubm-10")).unwrap();
-    let o = papers(&[
-        "--table",
-        "2",
-        "-n",
-        "10",
-        "--store",
-        stores.to_str().unwrap(),
-    ]);
+    let o = papers(&[&["--table", "2", "-n", "10"][..], &store].concat());
     assert_eq!(o.status.code(), Some(1));
     assert!(err(&o).contains("LUBM(10)"), "{}", err(&o));
 }
@@ -210,19 +204,16 @@ fn watdivs_given_counts_are_those_of_table_7() {
         return;
     };
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let o = papers(&[
-        "--table",
-        "7",
-        "--data",
-        &path("watdiv-sf10-seed1024.nt.gz"),
-        "--queries",
-        &path("queries"),
-        "--counts",
-        &path("expected-counts-sf10.tsv"),
-        "--repeat",
-        "1",
-        "--json",
-    ]);
+    let files = [
+        "watdiv-sf10-seed1024.nt.gz",
+        "queries",
+        "expected-counts-sf10.tsv",
+    ];
+    let paths = files.map(path);
+    let [data, queries, counts] = paths.each_ref().map(String::as_str);
+    let mut args = vec!["--table", "7", "--data", data, "--queries", queries];
+    args.extend(["--counts", counts, "--repeat", "1", "--json"]);
+    let o = papers(&args);
     assert_eq!(o.status.code(), Some(0), "{}", err(&o));
     let report = json(&o);
     let table = sheet(&report, "Table 7");

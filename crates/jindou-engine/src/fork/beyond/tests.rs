@@ -4,8 +4,8 @@
 use super::*;
 use jindou_model::VertexId;
 use jindou_store::{Snapshot, testing};
-use jindou_testing::{Rng, quads};
-use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use jindou_testing::{Rng, named, quads, triple};
+use oxrdf::{Literal, Quad};
 
 /// Checks the order that intervals rely on: within each run, terms ascend by their bytes. Returns the number of pairs
 /// compared.
@@ -42,15 +42,13 @@ fn terms_ascend_in_runs() {
     }
     assert!(pairs > 100, "{pairs}");
     // Classes whose vertices have the same predicates, one after the other.
-    let node = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
     let mut data = Vec::new();
     for i in 0..200 {
-        let (s, g) = (node(format!("n{i}")), GraphName::DefaultGraph);
-        let class = node(format!("C{}", i * 7 % 3));
-        let a = oxrdf::vocab::rdf::TYPE.into_owned();
-        data.push(Quad::new(s.clone(), a, class, g.clone()));
+        let s = format!("n{i}");
+        let mut class = triple(&s, "a", named(&format!("C{}", i * 7 % 3)));
+        class.predicate = oxrdf::vocab::rdf::TYPE.into_owned();
         let value = Literal::new_simple_literal(format!("v{}", i * 31 % 97));
-        data.push(Quad::new(s, node("p".into()), value, g));
+        data.extend([class, triple(&s, "p", value)]);
     }
     assert_eq!(ascend(&data), 96 + 2 + 1, "values, classes, predicates");
 }
@@ -58,15 +56,10 @@ fn terms_ascend_in_runs() {
 #[test]
 fn intervals_end_with_their_run_and_kind() {
     let mut data = Vec::new();
-    let node = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
     for i in 0..50 {
-        for value in [
-            Literal::new_simple_literal(format!("v{i:02}")),
-            Literal::from(i),
-        ] {
-            let (s, g) = (node(format!("n{i}")), GraphName::DefaultGraph);
-            data.push(Quad::new(s, node(format!("p{}", i % 2)), value, g));
-        }
+        let text = Literal::new_simple_literal(format!("v{i:02}"));
+        let values = [text, Literal::from(i)];
+        data.extend(values.map(|v| triple(&format!("n{i}"), &format!("p{}", i % 2), v)));
     }
     let (_folder, base) = testing::store_of(&data);
     let snapshot = Snapshot::of_base(base);
