@@ -3,9 +3,8 @@
 //! entities of a kind.
 
 use crate::random::SplitMix;
-use crate::watdiv::{Distribution, PlaceDraw, WatdivModel, Zipf};
-use jindou_model::{Error, Location, Result};
-use std::sync::Arc;
+use crate::watdiv::{Distribution, PlaceDraw, WatdivModel};
+use jindou_model::{Error, Result};
 
 /// Largest number of instances of a template that are created at once.
 const MOST_INSTANCES: u32 = 1_000_000;
@@ -28,8 +27,6 @@ pub struct Mapping {
     pub variable: String,
     /// The kind of the entities, as a prefixed name with a prefix of the model.
     pub kind: String,
-    /// The distribution of the drawn entities.
-    pub distribution: Distribution,
 }
 
 /// A query without placeholders.
@@ -44,37 +41,31 @@ pub struct Instance {
 }
 
 impl Template {
-    /// Reads a template in the original's format: lines `#mapping VARIABLE KIND DISTRIBUTION` (the distribution may be
-    /// missing), then SPARQL. `name` is the template's name, also in errors.
+    /// Reads a template in the original's format: lines `#mapping VARIABLE KIND uniform`, then SPARQL.
     ///
-    /// # Errors
-    /// [`Error::Syntax`] for an invalid `#mapping` line.
-    pub fn parse(name: &str, text: &str) -> Result<Self> {
+    /// # Panics
+    /// If another distribution is given, which no published template has.
+    pub fn parse(name: &str, text: &str) -> Self {
         let (mut mappings, mut query) = (vec![], String::new());
-        for (number, line) in text.lines().enumerate() {
-            let Some(rest) = line.trim_start().strip_prefix("#mapping") else {
-                query.push_str(line);
-                query.push('\n');
-                continue;
-            };
-            let words: Vec<&str> = rest.split_whitespace().collect();
-            let (variable, kind, drawn) = match words[..] {
-                [v, k] => (v, k, "uniform"),
-                [v, k, d] => (v, k, d),
-                _ => return Err(wrong(name, number, line)),
-            };
-            mappings.push(Mapping {
-                variable: variable.to_owned(),
-                kind: kind.to_owned(),
-                distribution: Distribution::parse(drawn)
-                    .ok_or_else(|| wrong(name, number, line))?,
-            });
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["#mapping", variable, kind, "uniform"] => mappings.push(Mapping {
+                    variable: variable.to_owned(),
+                    kind: kind.to_owned(),
+                }),
+                ["#mapping", ..] => panic!("{name}: {line}"),
+                _ => {
+                    query.push_str(line);
+                    query.push('\n');
+                }
+            }
         }
-        Ok(Self {
+        Self {
             name: name.to_owned(),
             mappings,
             text: query,
-        })
+        }
     }
 
     /// `count` instances over a model's data at a scale; the same seed gives the same instances. A template without
@@ -136,22 +127,16 @@ impl Template {
         scale: u32,
     ) -> Result<(String, String, PlaceDraw)> {
         let unknown = |what: &str| Error::Query(format!("{}: {what} {}", self.name, m.kind));
-        let iri = model
-            .expand(&m.kind)
-            .ok_or_else(|| unknown("the model declares no prefix of"))?;
+        let iri = model.expand(&m.kind).unwrap_or_default();
         let kind = model
             .kind(&iri)
-            .ok_or_else(|| unknown("the model has no <type>"))?;
+            .ok_or_else(|| unknown("the model has no"))?;
         let n = model.population(kind, scale)?;
         if n == 0 {
             return Err(unknown("at this scale there is no"));
         }
-        let zipf = (m.distribution == Distribution::Zipfian).then(|| Arc::new(Zipf::new(n)));
-        Ok((
-            format!("%{}%", m.variable),
-            iri,
-            PlaceDraw::entities(m.distribution, n, zipf),
-        ))
+        let places = PlaceDraw::entities(Distribution::Uniform, n, None);
+        Ok((format!("%{}%", m.variable), iri, places))
     }
 
     /// PREFIX declarations for the prefixes that occur in the text.
@@ -172,18 +157,6 @@ impl Template {
     }
 }
 
-fn wrong(name: &str, number: usize, line: &str) -> Error {
-    Error::Syntax {
-        at: Location {
-            file: name.to_owned(),
-            line: number as u64 + 1,
-            column: 0,
-        },
-        message: "write #mapping VARIABLE KIND uniform|normal|zipfian".into(),
-        text: Some(line.chars().take(100).collect()),
-    }
-}
-
 macro_rules! texts {
     ($($name:literal)*) => {
         [$(($name, include_str!(concat!("../../queries/watdiv/", $name, ".txt")))),*]
@@ -199,7 +172,7 @@ const TEMPLATES: [(&str, &str); 20] = texts!(
 pub fn templates() -> Vec<Template> {
     TEMPLATES
         .iter()
-        .map(|(name, text)| Template::parse(name, text).unwrap_or_else(|e| panic!("{e}")))
+        .map(|(name, text)| Template::parse(name, text))
         .collect()
 }
 

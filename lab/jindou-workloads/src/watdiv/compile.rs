@@ -9,15 +9,16 @@ use super::model::{
 use crate::random::SplitMix;
 use crate::real::unit;
 use crate::words::Words;
-use jindou_model::{Error, Resource, Result};
+use jindou_model::Result;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Number of draws for an object of an exclusive association, which must not be used yet; then no statement is made.
 /// The original gives up at the 50th draw.
 const DRAWS: u32 = 49;
-/// Largest number of values of a Zipfian distribution of literals; each needs 8 bytes.
-const MOST_ZIPFIAN_LITERALS: u64 = 1 << 24;
+/// The first and the last word of texts, as in the original.
+const FIRST_WORD: &str = "A";
+const LAST_WORD: &str = "z";
 /// Approximate number of statements in a unit.
 const UNIT: f64 = 4096.0;
 
@@ -140,7 +141,7 @@ impl CompiledModel {
     /// Prepares a model. O(kinds + entities that may be instances of a class).
     ///
     /// # Errors
-    /// [`Error::Limit`] if a kind has too many entities, or a Zipfian literal too many values.
+    /// [`jindou_model::Error::Limit`] if a kind has too many entities.
     pub(super) fn new(model: &WatdivModel, scale: u32, seed: u64) -> Result<Self> {
         let populations = (0..model.kinds.len())
             .map(|k| model.population(k, scale))
@@ -162,10 +163,10 @@ impl CompiledModel {
             },
         };
         // In the order of the original: first everything that depends on no class.
-        compiler.facts(false)?;
+        compiler.facts(false);
         compiler.links(false);
         compiler.find_members()?;
-        compiler.facts(true)?;
+        compiler.facts(true);
         compiler.links(true);
         Ok(compiler.made)
     }
@@ -239,7 +240,7 @@ struct ModelCompiler<'m> {
 }
 
 impl<'m> ModelCompiler<'m> {
-    fn facts(&mut self, with_class: bool) -> Result<()> {
+    fn facts(&mut self, with_class: bool) {
         let model = self.model;
         for (kind, k) in model.kinds.iter().enumerate() {
             let groups: Vec<&AttributeGroup> = k
@@ -247,20 +248,14 @@ impl<'m> ModelCompiler<'m> {
                 .iter()
                 .filter(|g| g.class.is_some() == with_class)
                 .collect();
-            let facts = groups
+            let facts: Vec<AttributeFacts> = groups
                 .iter()
-                .map(|g| {
-                    Ok(AttributeFacts {
-                        probability: g.probability,
-                        class: g.class.as_deref().map(|c| self.membership(kind, c)),
-                        facts: g
-                            .attributes
-                            .iter()
-                            .map(|a| self.fact(a))
-                            .collect::<Result<_>>()?,
-                    })
+                .map(|g| AttributeFacts {
+                    probability: g.probability,
+                    class: g.class.as_deref().map(|c| self.membership(kind, c)),
+                    facts: g.attributes.iter().map(|a| self.fact(a)).collect(),
                 })
-                .collect::<Result<Vec<AttributeFacts>>>()?;
+                .collect();
             let mean: f64 = groups
                 .iter()
                 .map(|g| g.probability * g.attributes.len() as f64)
@@ -269,7 +264,6 @@ impl<'m> ModelCompiler<'m> {
                 self.part(kind, mean, false, Says::Facts(facts));
             }
         }
-        Ok(())
     }
 
     fn links(&mut self, with_class: bool) {
@@ -320,7 +314,7 @@ impl<'m> ModelCompiler<'m> {
         ))
     }
 
-    fn fact(&mut self, a: &LiteralProperty) -> Result<Fact> {
+    fn fact(&mut self, a: &LiteralProperty) -> Fact {
         let (literal, last, days) = match &a.values {
             AttributeValues::Integer(low, high) => {
                 (LiteralRange::Integer(*low), low.abs_diff(*high), false)
@@ -330,35 +324,18 @@ impl<'m> ModelCompiler<'m> {
                 low.0.abs_diff(high.0).into(),
                 true,
             ),
-            AttributeValues::Words(low, high) => {
-                let (from, to) = self.made.words.between(low, high);
-                (
-                    LiteralRange::Words(from),
-                    (to.max(from + 1) - from - 1).into(),
-                    false,
-                )
+            AttributeValues::Words => {
+                let (from, to) = self.made.words.between(FIRST_WORD, LAST_WORD);
+                (LiteralRange::Words(from), (to - from - 1).into(), false)
             }
-            AttributeValues::Name(low, high) => {
-                let (from, to) = self.made.names.between(low, high);
-                (
-                    LiteralRange::Name(from),
-                    (to.max(from + 1) - from - 1).into(),
-                    false,
-                )
+            AttributeValues::Name => {
+                let (from, to) = self.made.names.between(FIRST_WORD, LAST_WORD);
+                (LiteralRange::Name(from), (to - from - 1).into(), false)
             }
         };
         let places = if days { last } else { last + 1 };
-        if a.distribution == Distribution::Zipfian && places > MOST_ZIPFIAN_LITERALS {
-            return Err(Error::limit(
-                Resource::Numbers,
-                format!(
-                    "<{}> has {places} values, a Zipfian distribution at most {MOST_ZIPFIAN_LITERALS}; narrow its range",
-                    a.property
-                ),
-            ));
-        }
         let zipf = self.zipf(a.distribution, places);
-        Ok(Fact {
+        Fact {
             property: self.property(&a.property),
             literal,
             places: if days {
@@ -366,7 +343,7 @@ impl<'m> ModelCompiler<'m> {
             } else {
                 PlaceDraw::nearest(a.distribution, last, zipf)
             },
-        })
+        }
     }
 
     fn link(&mut self, a: &'m Association) -> CompiledLink {

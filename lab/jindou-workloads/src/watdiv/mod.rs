@@ -23,7 +23,7 @@ pub use model::{
     RDF_TYPE, WatdivModel,
 };
 
-pub(crate) use draw::{PlaceDraw, Zipf};
+pub(crate) use draw::PlaceDraw;
 
 use compile::CompiledModel;
 use jindou_model::{Progress, QuadSink, QuadSource, Result};
@@ -41,8 +41,7 @@ impl Watdiv {
     /// Creates the source. Draws the instances of classes in advance, which takes about 10 ns per entity.
     ///
     /// # Errors
-    /// [`jindou_model::Error::Limit`] if a kind has more than 2²⁸ entities at this scale, or if the model draws
-    /// literals by Zipf's law from more than 2²⁴ values.
+    /// [`jindou_model::Error::Limit`] if a kind has more than 2²⁸ entities at this scale.
     pub fn new(model: &WatdivModel, scale: u32, seed: u64) -> Result<Self> {
         Ok(Self {
             compiled: CompiledModel::new(model, scale, seed)?,
@@ -64,11 +63,10 @@ impl QuadSource for Watdiv {
         let mut writer = WatdivWriter::new(&self.compiled, sink, progress);
         loop {
             let unit = self.next.fetch_add(1, Ordering::Relaxed);
-            let made = if unit < self.compiled.units {
-                writer.unit(unit)
-            } else {
+            if unit >= self.compiled.units {
                 return writer.flush();
-            };
+            }
+            let made = writer.unit(unit);
             if made.is_err() {
                 self.next.store(self.compiled.units, Ordering::Relaxed);
                 return made;

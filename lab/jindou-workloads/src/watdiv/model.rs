@@ -37,14 +37,15 @@ impl Distribution {
 /// The range of an attribute's values. All are written as plain literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValues {
-    /// Whole numbers from the first to the second, inclusive.
+    /// Whole numbers from the first to the second, inclusive. A position in the range is drawn as a double, so there are
+    /// at most 2^52.
     Integer(i64, i64),
     /// Days from the first on and before the second.
     Date(Day, Day),
-    /// One to 25 words, the first of which is between the two words in byte order.
-    Words(String, String),
-    /// A first name between the two names in byte order.
-    Name(String, String),
+    /// One to 25 words.
+    Words,
+    /// A first name.
+    Name,
 }
 
 /// An attribute: a property whose objects are literals.
