@@ -82,7 +82,7 @@ impl PyDatabase {
         let db = self.writable(py)?;
         let batch = batch(quads, insert)?;
         let options = UpdateOptions::default();
-        interruptible(py, &options.cancel, || db.apply(&batch, &options)).map(Report)
+        interruptible(py, &options.cancel, || db.apply(&batch, &options)).map(Report::from)
     }
 
     fn asked<'py>(
@@ -115,6 +115,28 @@ fn graph_pattern(name: &Bound<'_, PyAny>) -> PyResult<Option<GraphName>> {
         true => Ok(None),
         false => terms::graph_of(Some(name)).map(Some),
     }
+}
+
+/// Writes to a file, and returns the number that `write` returns; without a file, returns the bytes that it wrote.
+fn written<'py>(
+    py: Python<'py>,
+    to: Option<&Path>,
+    cancel: &CancelToken,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> jindou::Result<u64> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(to) = to else {
+        let mut bytes = Vec::new();
+        interruptible(py, cancel, || write(&mut bytes))?;
+        return Ok(PyBytes::new(py, &bytes).into_any());
+    };
+    let number = interruptible(py, cancel, || {
+        let io = |e| jindou::Error::io(to, e);
+        let mut out = BufWriter::with_capacity(1 << 16, File::create(to).map_err(io)?);
+        let number = write(&mut out)?;
+        out.flush().map_err(io)?;
+        Ok(number)
+    })?;
+    Ok(number.into_pyobject(py)?.into_any())
 }
 
 #[pymethods]
@@ -220,7 +242,7 @@ impl PyDatabase {
     ) -> PyResult<Report> {
         let options = of_update(keywords)?;
         let db = self.writable(py)?;
-        interruptible(py, &options.cancel, || db.update(text, &options)).map(Report)
+        interruptible(py, &options.cancel, || db.update(text, &options)).map(Report::from)
     }
 
     /// Opens a transaction of several calls. Waits while another transaction is open. Keywords: `timeout`, `memory`,
@@ -255,7 +277,7 @@ impl PyDatabase {
         options.cancel = reading.cancel.clone();
         reading
             .run(py, |source, progress| db.insert(source, &options, progress))
-            .map(Report)
+            .map(Report::from)
     }
 
     /// Adds a quad (or a triple, to the default graph).
@@ -296,7 +318,7 @@ impl PyDatabase {
             .run(py, &options, |frame, progress| {
                 db.insert(frame, &options, progress)
             })
-            .map(Report)
+            .map(Report::from)
     }
 
     /// Removes a quad.
@@ -445,26 +467,12 @@ impl PyDatabase {
         let format: ResultFormat = format.parse().map_err(PyValueError::new_err)?;
         let options = of_query(keywords)?;
         let db = self.get(py)?;
-        let Some(to) = to else {
-            let bytes = interruptible(py, &options.cancel, || {
-                let mut bytes = Vec::new();
-                let mut writer = ResultWriter::new(&mut bytes, format)
-                    .with_graphs(format)
-                    .with_prefixes(names(&db, text, &options, format));
-                db.run(text, &options, &mut writer)?;
-                drop(writer);
-                Ok(bytes)
-            })?;
-            return Ok(PyBytes::new(py, &bytes).into_any());
-        };
-        let report = interruptible(py, &options.cancel, || {
-            let file = File::create(&to).map_err(|e| jindou::Error::io(&to, e))?;
-            let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, file), format)
+        written(py, to.as_deref(), &options.cancel, |out| {
+            let mut writer = ResultWriter::new(out, format)
                 .with_graphs(format)
                 .with_prefixes(names(&db, text, &options, format));
-            db.run(text, &options, &mut writer)
-        })?;
-        Ok(report.rows.into_pyobject(py)?.into_any())
+            Ok(db.run(text, &options, &mut writer)?.rows)
+        })
     }
 
     /// Writes all quads, or those of one graph, as N-Quads. Returns the bytes, or writes them to the file `to` and
@@ -481,21 +489,11 @@ impl PyDatabase {
         let pattern = QuadPattern::default().with_graph(graph_pattern(graph_name.bind(py))?);
         let found = self.matching(py, &pattern)?;
         let cancel = CancelToken::new();
-        let Some(to) = to else {
-            let bytes = interruptible(py, &cancel, || {
-                let mut bytes = Vec::new();
-                write_quads(&found, &mut bytes, Path::new("memory"), &cancel)?;
-                Ok(bytes)
-            })?;
-            return Ok(PyBytes::new(py, &bytes).into_any());
-        };
-        interruptible(py, &cancel, || {
-            let file = File::create(&to).map_err(|e| jindou::Error::io(&to, e))?;
-            let mut out = BufWriter::with_capacity(1 << 16, file);
-            write_quads(&found, &mut out, &to, &cancel)?;
-            out.flush().map_err(|e| jindou::Error::io(&to, e))
-        })?;
-        Ok(found.len().into_pyobject(py)?.into_any())
+        let name = to.as_deref().unwrap_or(Path::new("memory"));
+        written(py, to.as_deref(), &cancel, |out| {
+            write_quads(&found, out, name, &cancel)?;
+            Ok(found.len() as u64)
+        })
     }
 
     /// Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances.

@@ -4,6 +4,7 @@ use jindou::{Diagnostics, Error, Limit};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use std::path::PathBuf;
 
 /// The exception for an error. Its class is in `jindou.errors`.
 pub fn exception(error: Error) -> PyErr {
@@ -23,6 +24,10 @@ fn build(py: Python<'_>, class: &str, message: &str, data: &Bound<'_, PyDict>) -
 fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let data = PyDict::new(py);
     let message = error.to_string();
+    let with_filename = |path: &PathBuf, class: &'static str| {
+        data.set_item("filename", path)?;
+        Ok::<_, PyErr>(class)
+    };
     let class = match error {
         Error::Syntax { at, text, .. } => {
             data.set_item("file", &at.file)?;
@@ -42,41 +47,26 @@ fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             "UnknownFormatError"
         }
         Error::Io { path, source } => {
-            data.set_item("filename", path)?;
             data.set_item("errno", source.raw_os_error())?;
-            "FileError"
+            with_filename(path, "FileError")?
         }
-        Error::NoStore { path } => {
-            data.set_item("filename", path)?;
-            "NoStoreError"
-        }
-        Error::StoreExists { path } => {
-            data.set_item("filename", path)?;
-            "StoreExistsError"
-        }
-        Error::InUse { path, .. } => {
-            data.set_item("filename", path)?;
-            "InUseError"
-        }
+        Error::NoStore { path } => with_filename(path, "NoStoreError")?,
+        Error::StoreExists { path } => with_filename(path, "StoreExistsError")?,
+        Error::InUse { path, .. } => with_filename(path, "InUseError")?,
         Error::Damaged { file, offset, .. } => {
-            data.set_item("filename", file)?;
             data.set_item("offset", offset)?;
-            "DamagedError"
+            with_filename(file, "DamagedError")?
         }
         Error::Version {
             file,
             found,
             supported,
         } => {
-            data.set_item("filename", file)?;
             data.set_item("found", found)?;
             data.set_item("supported", supported)?;
-            "VersionError"
+            with_filename(file, "VersionError")?
         }
-        Error::NotAStore { path, .. } => {
-            data.set_item("filename", path)?;
-            "NotAStoreError"
-        }
+        Error::NotAStore { path, .. } => with_filename(path, "NotAStoreError")?,
         Error::ReadOnly(_) => "ReadOnlyError",
         Error::Usage(_) => "UsageError",
         Error::External(_) => "Error",

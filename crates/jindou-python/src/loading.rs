@@ -5,8 +5,7 @@ use crate::options::{graph_iri, token};
 use crate::wait::ticking;
 use jindou::parse::{ContextFiles, Format, Input, Replacement, Sources};
 use jindou::{
-    CancelToken, CancellableSource, Database, LOAD_PHASES, LoadReport, Progress, QuadSource,
-    Result, Runtime,
+    CancelToken, CancellableSource, Database, LOAD_PHASES, Progress, QuadSource, Result, Runtime,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -122,15 +121,6 @@ impl Reading {
         tell(py, true)?;
         Ok(done)
     }
-
-    /// Number of skipped statements, and descriptions of the first ones, with position and reason.
-    pub fn skipped(&self) -> (u64, Vec<String>) {
-        let first = self.sources.first_skipped();
-        let told = first
-            .iter()
-            .map(|bad| format!("{}: {}", bad.at, bad.message));
-        (self.sources.skipped(), told.collect())
-    }
 }
 
 fn told(
@@ -227,79 +217,34 @@ impl<'py> Keywords<'py> {
 }
 
 /// Report on a load: counts, sizes, and seconds of each phase.
-#[pyclass(frozen, name = "LoadReport", module = "jindou")]
+#[pyclass(frozen, get_all, name = "LoadReport", module = "jindou")]
 pub struct Loaded {
-    report: LoadReport,
-    skipped: (u64, Vec<String>),
+    /// Number of quads that were read, duplicates included.
+    quads_read: u64,
+    /// Number of distinct quads in the store.
+    quads: u64,
+    /// Number of distinct terms.
+    terms: u64,
+    /// Duration of each phase in seconds, by its name.
+    phases: Py<PyDict>,
+    /// Total time in seconds.
+    seconds: f64,
+    /// Total size of the store's files in bytes.
+    store_bytes: u64,
+    /// Largest number of bytes that the load had in memory at any time.
+    peak_bytes: u64,
+    /// Number of statements that were skipped (with `lenient=True`).
+    skipped: u64,
+    /// Descriptions of the first statements that were skipped.
+    skipped_first: Vec<String>,
 }
 
 #[pymethods]
 impl Loaded {
-    /// Number of quads that were read, duplicates included.
-    #[getter]
-    fn quads_read(&self) -> u64 {
-        self.report.quads_read
-    }
-
-    /// Number of distinct quads in the store.
-    #[getter]
-    fn quads(&self) -> u64 {
-        self.report.quads_stored
-    }
-
-    /// Number of distinct terms.
-    #[getter]
-    fn terms(&self) -> u64 {
-        self.report.terms
-    }
-
-    /// Duration of each phase in seconds, by its name.
-    #[getter]
-    fn phases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let out = PyDict::new(py);
-        for (name, seconds) in &self.report.seconds {
-            out.set_item(name, seconds)?;
-        }
-        Ok(out)
-    }
-
-    /// Total time in seconds.
-    #[getter]
-    fn seconds(&self) -> f64 {
-        self.report.seconds.iter().map(|(_, s)| s).sum()
-    }
-
-    /// Total size of the store's files in bytes.
-    #[getter]
-    fn store_bytes(&self) -> u64 {
-        self.report.store_bytes
-    }
-
-    /// Largest number of bytes that the load had in memory at any time.
-    #[getter]
-    fn peak_bytes(&self) -> u64 {
-        self.report.peak_bytes
-    }
-
-    /// Number of statements that were skipped (with `lenient=True`).
-    #[getter]
-    fn skipped(&self) -> u64 {
-        self.skipped.0
-    }
-
-    /// Descriptions of the first statements that were skipped.
-    #[getter]
-    fn skipped_first(&self) -> Vec<String> {
-        self.skipped.1.clone()
-    }
-
     fn __repr__(&self) -> String {
         format!(
             "LoadReport(quads={}, terms={}, seconds={:.3}, store_bytes={})",
-            self.quads(),
-            self.terms(),
-            self.seconds(),
-            self.store_bytes()
+            self.quads, self.terms, self.seconds, self.store_bytes
         )
     }
 }
@@ -346,6 +291,23 @@ pub fn load(
         }
         false => Database::load(&store, source, &options, progress),
     })?;
-    let skipped = reading.skipped();
-    Ok(Loaded { report, skipped })
+    let phases = PyDict::new(py);
+    for (name, seconds) in &report.seconds {
+        phases.set_item(name, seconds)?;
+    }
+    let first = reading.sources.first_skipped();
+    let first = first
+        .iter()
+        .map(|bad| format!("{}: {}", bad.at, bad.message));
+    Ok(Loaded {
+        quads_read: report.quads_read,
+        quads: report.quads_stored,
+        terms: report.terms,
+        phases: phases.unbind(),
+        seconds: report.seconds.iter().map(|(_, s)| s).sum(),
+        store_bytes: report.store_bytes,
+        peak_bytes: report.peak_bytes,
+        skipped: reading.sources.skipped(),
+        skipped_first: first.collect(),
+    })
 }

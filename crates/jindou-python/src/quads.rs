@@ -1,7 +1,7 @@
 //! Quads that match a pattern.
 
 use crate::errors::exception;
-use crate::terms::PyQuad;
+use crate::terms::{PyQuad, place};
 use jindou::oxrdf::Quad;
 use jindou::{CancelToken, QuadMatches};
 use pyo3::exceptions::PyIndexError;
@@ -65,16 +65,13 @@ impl Quads {
     }
 
     fn __getitem__(&self, index: isize) -> PyResult<PyQuad> {
-        let len = self.found.len() as isize;
-        let place = if index < 0 { len + index } else { index };
+        let missing = || PyIndexError::new_err("no such quad");
+        let place = place(index, self.found.len()).ok_or_else(missing)?;
         let mut out = Vec::new();
-        if let Ok(place) = usize::try_from(place) {
-            let end = place.saturating_add(1);
-            self.found.read(place..end, &mut out).map_err(exception)?;
-        }
-        let quad = out.pop();
-        quad.map(PyQuad)
-            .ok_or_else(|| PyIndexError::new_err("no such quad"))
+        self.found
+            .read(place..place + 1, &mut out)
+            .map_err(exception)?;
+        out.pop().map(PyQuad).ok_or_else(missing)
     }
 
     fn __repr__(&self) -> String {

@@ -343,11 +343,7 @@ impl Row {
                 .ok_or_else(|| PyKeyError::new_err(format!("no column ?{name}")));
         }
         let index: isize = key.extract()?;
-        let place = match index < 0 {
-            true => self.cells.len().checked_add_signed(index),
-            false => Some(index as usize),
-        };
-        self.cell(py, place)
+        self.cell(py, terms::place(index, self.cells.len()))
             .ok_or_else(|| PyIndexError::new_err("no such column"))
     }
 

@@ -111,7 +111,8 @@ impl Solutions {
         Ok(out)
     }
 
-    fn table(&self, py: Python<'_>, how: arrow::How) -> PyResult<arrow::Batch> {
+    fn table(&self, py: Python<'_>, typed: bool, syntax: &str) -> PyResult<arrow::Batch> {
+        let how = arrow::How::new(typed, syntax)?;
         let batches = self.all(py)?;
         let cancel = CancelToken::new();
         interruptible(py, &cancel, || {
@@ -131,12 +132,6 @@ impl Solutions {
             batches += 1;
         }
         Ok(None)
-    }
-
-    fn stream(&self, py: Python<'_>, typed: bool, syntax: &str) -> PyResult<arrow::Stream> {
-        Ok(arrow::Stream::new(
-            self.table(py, arrow::How::new(typed, syntax)?)?,
-        ))
     }
 }
 
@@ -227,7 +222,7 @@ impl Solutions {
         typed: bool,
         syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        arrow::pyarrow(py, self.stream(py, typed, syntax)?)
+        arrow::pyarrow(py, self.table(py, typed, syntax)?)
     }
 
     /// The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories, or plain text with
@@ -240,7 +235,7 @@ impl Solutions {
         typed: bool,
         syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        arrow::pandas(py, self.stream(py, typed, syntax)?)
+        arrow::pandas(py, self.table(py, typed, syntax)?)
     }
 
     /// The answer as a `polars.DataFrame`; needs polars. Text columns are categories, or plain text with `typed=False`.
@@ -252,7 +247,7 @@ impl Solutions {
         typed: bool,
         syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        arrow::polars(py, self.stream(py, typed, syntax)?)
+        arrow::polars(py, self.table(py, typed, syntax)?)
     }
 
     /// All rows as a list of tuples of Python values, as `Row.to_python` returns them; `None` for unbound variables.
@@ -272,7 +267,7 @@ impl Solutions {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows ignoring a requested schema.
         let _ = requested_schema;
-        arrow::capsule(py, self.table(py, arrow::How::default())?)
+        arrow::capsule(py, self.table(py, true, "plain")?)
     }
 
     fn _repr_html_<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

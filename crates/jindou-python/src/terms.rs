@@ -276,17 +276,17 @@ fn triple_parts<'py>(py: Python<'py>, triple: &Triple) -> PyResult<Bound<'py, Py
 }
 
 fn at<'py>(parts: &Bound<'py, PyTuple>, index: isize) -> PyResult<Bound<'py, PyAny>> {
-    let len = parts.len();
-    let place = if index < 0 {
-        len as isize + index
-    } else {
-        index
+    let place = place(index, parts.len());
+    parts.get_item(place.ok_or_else(|| PyIndexError::new_err("no such part"))?)
+}
+
+/// The place of a Python index, which counts from the end if it is negative; `None` if it is out of range.
+pub fn place(index: isize, len: usize) -> Option<usize> {
+    let place = match index < 0 {
+        true => len.checked_add_signed(index)?,
+        false => index as usize,
     };
-    usize::try_from(place)
-        .ok()
-        .filter(|place| *place < len)
-        .ok_or_else(|| PyIndexError::new_err("no such part"))
-        .and_then(|place| parts.get_item(place))
+    (place < len).then_some(place)
 }
 
 /// A term as a Python object.

@@ -25,12 +25,8 @@ impl Triples {
     }
 
     fn __getitem__(&self, index: isize) -> PyResult<PyTriple> {
-        let len = self.triples.len() as isize;
-        let place = if index < 0 { len + index } else { index };
-        usize::try_from(place)
-            .ok()
-            .and_then(|place| self.triples.get(place))
-            .map(|t| PyTriple(t.clone()))
+        terms::place(index, self.triples.len())
+            .map(|place| PyTriple(self.triples[place].clone()))
             .ok_or_else(|| PyIndexError::new_err("no such triple"))
     }
 
@@ -75,8 +71,7 @@ impl Triples {
         typed: bool,
         syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let stream = arrow::Stream::new(this.get().stream(this.py(), typed, syntax)?);
-        arrow::pyarrow(this.py(), stream)
+        arrow::pyarrow(this.py(), this.get().table(this.py(), typed, syntax)?)
     }
 
     /// A `pandas.DataFrame` with the columns `subject`, `predicate`, `object`; see `Solutions.pandas`.
@@ -86,8 +81,7 @@ impl Triples {
         typed: bool,
         syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let stream = arrow::Stream::new(this.get().stream(this.py(), typed, syntax)?);
-        arrow::pandas(this.py(), stream)
+        arrow::pandas(this.py(), this.get().table(this.py(), typed, syntax)?)
     }
 
     /// A `polars.DataFrame` with the columns `subject`, `predicate`, `object`; see `Solutions.polars`.
@@ -97,8 +91,7 @@ impl Triples {
         typed: bool,
         syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let stream = arrow::Stream::new(this.get().stream(this.py(), typed, syntax)?);
-        arrow::polars(this.py(), stream)
+        arrow::polars(this.py(), this.get().table(this.py(), typed, syntax)?)
     }
 
     #[pyo3(signature = (requested_schema = None))]
@@ -108,7 +101,7 @@ impl Triples {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        arrow::capsule(py, self.stream(py, true, "plain")?)
+        arrow::capsule(py, self.table(py, true, "plain")?)
     }
 
     fn _repr_html_<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -123,7 +116,7 @@ impl Triples {
 }
 
 impl Triples {
-    fn stream(&self, py: Python<'_>, typed: bool, syntax: &str) -> PyResult<arrow::Batch> {
+    fn table(&self, py: Python<'_>, typed: bool, syntax: &str) -> PyResult<arrow::Batch> {
         let how = arrow::How::new(typed, syntax)?;
         let (triples, cancel) = (Arc::clone(&self.triples), CancelToken::new());
         interruptible(py, &cancel, || {

@@ -15,46 +15,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 /// Report on an update: its changes, and its duration.
-#[pyclass(frozen, name = "UpdateReport", module = "jindou")]
-pub struct Report(pub UpdateReport);
+#[pyclass(frozen, get_all, name = "UpdateReport", module = "jindou")]
+pub struct Report {
+    /// Number of the snapshot that contains the changes.
+    snapshot: u64,
+    /// Number of operations.
+    operations: usize,
+    /// Number of quads that were added.
+    added: u64,
+    /// Number of quads that were removed.
+    removed: u64,
+    /// Total time in seconds: parsing the request, waiting for other updates, running, and making the changes durable.
+    seconds: f64,
+}
+
+impl From<UpdateReport> for Report {
+    fn from(r: UpdateReport) -> Self {
+        Self {
+            snapshot: r.snapshot,
+            operations: r.operations,
+            added: r.added,
+            removed: r.removed,
+            seconds: (r.parse_time + r.wait_time + r.run_time + r.commit_time).as_secs_f64(),
+        }
+    }
+}
 
 #[pymethods]
 impl Report {
-    /// Number of the snapshot that contains the changes.
-    #[getter]
-    fn snapshot(&self) -> u64 {
-        self.0.snapshot
-    }
-
-    /// Number of operations.
-    #[getter]
-    fn operations(&self) -> usize {
-        self.0.operations
-    }
-
-    /// Number of quads that were added.
-    #[getter]
-    fn added(&self) -> u64 {
-        self.0.added
-    }
-
-    /// Number of quads that were removed.
-    #[getter]
-    fn removed(&self) -> u64 {
-        self.0.removed
-    }
-
-    /// Total time in seconds: parsing the request, waiting for other updates, running, and making the changes durable.
-    #[getter]
-    fn seconds(&self) -> f64 {
-        let r = &self.0;
-        (r.parse_time + r.wait_time + r.run_time + r.commit_time).as_secs_f64()
-    }
-
     fn __repr__(&self) -> String {
         format!(
             "UpdateReport(added={}, removed={}, operations={}, snapshot={})",
-            self.0.added, self.0.removed, self.0.operations, self.0.snapshot
+            self.added, self.removed, self.operations, self.snapshot
         )
     }
 }
@@ -143,7 +135,7 @@ impl Transaction {
     ) -> PyResult<Report> {
         let options = options::of_update(keywords)?;
         self.with(py, &options, |open| open.update(text, &options))
-            .map(Report)
+            .map(Report::from)
     }
 
     /// Adds a quad (or a triple, to the default graph).
@@ -175,7 +167,7 @@ impl Transaction {
             .run(py, &options, |frame, progress| {
                 open.insert(frame, &options, progress)
             })
-            .map(Report)
+            .map(Report::from)
     }
 
     /// Removes a quad.
@@ -209,7 +201,7 @@ impl Transaction {
             .run(py, |source, progress| {
                 open.insert(source, &options, progress)
             })
-            .map(Report)
+            .map(Report::from)
     }
 
     /// Answers a query over the database with the transaction's changes so far; see `Database.query`.
@@ -232,7 +224,9 @@ impl Transaction {
     fn commit(&self, py: Python<'_>) -> PyResult<Report> {
         let open = self.take(py)?;
         // From here on the changes cannot be undone, so nothing may interrupt the call.
-        py.detach(|| open.commit()).map(Report).map_err(exception)
+        py.detach(|| open.commit())
+            .map(Report::from)
+            .map_err(exception)
     }
 
     /// Discards all changes.
@@ -275,7 +269,7 @@ impl Transaction {
     fn apply(&self, py: Python<'_>, batch: &Batch) -> PyResult<Report> {
         let options = UpdateOptions::default();
         self.with(py, &options, |open| open.apply(batch, &options))
-            .map(Report)
+            .map(Report::from)
     }
 }
 

@@ -45,16 +45,6 @@ pub struct How {
     dictionary: bool,
 }
 
-impl Default for How {
-    fn default() -> Self {
-        Self {
-            typed: true,
-            ntriples: false,
-            dictionary: true,
-        }
-    }
-}
-
 impl How {
     /// Takes the keywords of `arrow()`. With N-Triples syntax every column is text; with `typed=False` text without a
     /// dictionary.
@@ -403,15 +393,8 @@ fn ours(e: ArrowError) -> Error {
 
 /// An answer to be read by a library that reads Arrow streams, any number of times.
 #[pyclass(frozen)]
-pub struct Stream {
+struct Stream {
     batch: Batch,
-}
-
-impl Stream {
-    /// Makes a stream of a whole answer.
-    pub fn new(batch: Batch) -> Self {
-        Self { batch }
-    }
 }
 
 #[pymethods]
@@ -437,22 +420,22 @@ pub fn capsule(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyCapsule>> {
 }
 
 /// A `pyarrow.Table`.
-pub fn pyarrow(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
+pub fn pyarrow(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
     let module = needed(py, "pyarrow", "arrow")?;
-    module.call_method1("table", (stream,))
+    module.call_method1("table", (Stream { batch },))
 }
 
 /// A `pandas.DataFrame`.
-pub fn pandas(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
+pub fn pandas(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
     needed(py, "pandas", "pandas")?;
-    let table = needed(py, "pyarrow", "pandas")?.call_method1("table", (stream,))?;
+    let table = needed(py, "pyarrow", "pandas")?.call_method1("table", (Stream { batch },))?;
     py.import("jindou._frames")?
         .call_method1("pandas_of", (table,))
 }
 
 /// A `polars.DataFrame`.
-pub fn polars(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
-    needed(py, "polars", "polars")?.call_method1("DataFrame", (stream,))
+pub fn polars(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
+    needed(py, "polars", "polars")?.call_method1("DataFrame", (Stream { batch },))
 }
 
 fn needed<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
