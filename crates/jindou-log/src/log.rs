@@ -29,11 +29,7 @@ pub struct Log {
     thread: Option<JoinHandle<()>>,
 }
 
-impl std::fmt::Debug for Log {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Log").field(&self.status()).finish()
-    }
-}
+jindou_model::debug_format!(Log, |this| "Log({:?})", this.status());
 
 struct LogShared {
     state: Mutex<LogQueue>,
@@ -115,13 +111,7 @@ pub struct Ticket {
     slot: Arc<ResultSlot>,
 }
 
-impl std::fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ticket")
-            .field("number", &self.number)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(Ticket, |this| "Ticket {{ number: {:?}, .. }}", this.number);
 
 impl Ticket {
     /// The record's number.

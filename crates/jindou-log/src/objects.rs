@@ -24,11 +24,7 @@ pub struct Objects {
     runtime: Option<Runtime>,
 }
 
-impl std::fmt::Debug for Objects {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Objects({}/{})", self.store, self.prefix)
-    }
-}
+jindou_model::debug_format!(Objects, |this| "Objects({}/{})", this.store, this.prefix);
 
 impl Objects {
     /// Files for the objects whose names begin with `prefix` followed by a slash.

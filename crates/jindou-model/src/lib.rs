@@ -7,6 +7,7 @@ mod batch;
 mod budget;
 mod cancel;
 mod charge;
+mod debug_format;
 pub mod diagnostic;
 mod error;
 mod ids;

@@ -27,13 +27,16 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// Reason why a driver ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Stopped {
     /// A bug in the machine or the driver.
+    #[error(transparent)]
     Impossible(Impossible),
     /// The store cannot apply the log any further.
+    #[error("the store cannot follow the log: {0}")]
     Store(String),
     /// Another process uses this server's name.
+    #[error("another server was started under this one's name")]
     Replaced,
 }
 
@@ -42,18 +45,6 @@ impl Stopped {
         Self::Impossible(Impossible(why))
     }
 }
-
-impl std::fmt::Display for Stopped {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Impossible(impossible) => impossible.fmt(f),
-            Self::Store(why) => write!(f, "the store cannot follow the log: {why}"),
-            Self::Replaced => f.write_str("another server was started under this one's name"),
-        }
-    }
-}
-
-impl std::error::Error for Stopped {}
 
 /// A query that waits for a snapshot.
 pub(crate) struct Reading<S> {

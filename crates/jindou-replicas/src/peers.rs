@@ -52,35 +52,20 @@ impl MessageMemory {
 }
 
 /// A problem with other servers, for the operator.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PeerProblem {
     /// A server that speaks this other protocol version.
+    #[error(
+        "server {0} speaks version {1} of the connections between servers, which this one does not: \
+         they follow each other by the bucket alone"
+    )]
     Version(ServerName, u32),
     /// A server that cannot be reached, and the reason.
+    #[error("server {0} cannot be connected with: {1}")]
     Unreachable(ServerName, String),
     /// A message of this many bytes was not sent, since it exceeds the receiver's limit.
+    #[error("a message of {1} bytes is more than server {0} takes")]
     TooLarge(ServerName, usize),
-}
-
-impl std::fmt::Display for PeerProblem {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Version(name, version) => write!(
-                f,
-                "server {name} speaks version {version} of the connections between servers, which this one does not: \
-                 they follow each other by the bucket alone"
-            ),
-            Self::Unreachable(name, why) => {
-                write!(f, "server {name} cannot be connected with: {why}")
-            }
-            Self::TooLarge(name, size) => {
-                write!(
-                    f,
-                    "a message of {size} bytes is more than server {name} takes"
-                )
-            }
-        }
-    }
 }
 
 /// Capacity of the queue of messages for a server.

@@ -82,14 +82,12 @@ pub struct Base {
     pub(crate) shard: Option<Box<ShardInfo>>,
 }
 
-impl std::fmt::Debug for Base {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Base")
-            .field("epoch", &self.epoch)
-            .field("merged", &self.merged.number)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    Base,
+    |this| "Base {{ epoch: {:?}, merged: {:?}, .. }}",
+    this.epoch,
+    this.merged.number
+);
 
 impl Watch for Base {
     /// As [`Base::check_for_faults`].

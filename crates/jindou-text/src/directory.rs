@@ -4,7 +4,6 @@ use crate::section;
 use jindou_dictionary::index::IndexFile;
 use stable_deref_trait::StableDeref;
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
@@ -35,11 +34,7 @@ impl Deref for MappedPart {
 // them.
 unsafe impl StableDeref for MappedPart {}
 
-impl fmt::Debug for MappedPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MappedPart({:?})", self.range)
-    }
-}
+jindou_model::debug_format!(MappedPart, |this| "MappedPart({:?})", this.range);
 
 impl FileHandle for MappedPart {
     fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {

@@ -29,11 +29,7 @@ pub struct Growing {
     blocks: Arc<Vec<Arc<TermBlock>>>,
 }
 
-impl std::fmt::Debug for Growing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Growing({} terms)", self.len())
-    }
-}
+jindou_model::debug_format!(Growing, |this| "Growing({} terms)", this.len());
 
 impl TermBlock {
     /// Builds a block of the terms in a range; `term` returns the canonical bytes of a term by its number.

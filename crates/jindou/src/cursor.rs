@@ -372,10 +372,8 @@ impl Drop for Cursor {
     }
 }
 
-impl std::fmt::Debug for Cursor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cursor")
-            .field("variables", &self.meaning.variables)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    Cursor,
+    |this| "Cursor {{ variables: {:?}, .. }}",
+    this.meaning.variables
+);

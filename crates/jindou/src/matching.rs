@@ -295,10 +295,8 @@ fn quad([subject, predicate, object, graph]: [Option<Term>; 4]) -> Option<Quad> 
     Some(Quad::new(subject, predicate, object?, graph))
 }
 
-impl std::fmt::Debug for QuadMatches {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("QuadMatches")
-            .field("len", &self.ids.len())
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    QuadMatches,
+    |this| "QuadMatches {{ len: {}, .. }}",
+    this.ids.len()
+);

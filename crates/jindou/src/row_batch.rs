@@ -31,14 +31,12 @@ pub struct RowBatch {
     pub(crate) meaning: Arc<IdContext>,
 }
 
-impl std::fmt::Debug for RowBatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RowBatch")
-            .field("variables", &self.meaning.variables)
-            .field("rows", &self.columns.rows)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    RowBatch,
+    |this| "RowBatch {{ variables: {:?}, rows: {}, .. }}",
+    this.meaning.variables,
+    this.columns.rows
+);
 
 impl RowBatch {
     /// Names of the columns, without `?`.
@@ -247,10 +245,4 @@ impl Column<'_> {
     }
 }
 
-impl std::fmt::Debug for Column<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Column")
-            .field("ids", &self.ids)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(Column<'_>, |this| "Column {{ ids: {:?}, .. }}", this.ids);

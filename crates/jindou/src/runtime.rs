@@ -8,7 +8,6 @@ use jindou_graph::Graph;
 use jindou_model::{Machine, MemoryBudget, Result};
 use jindou_plan::Plan;
 use jindou_store::LoadOptions;
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -107,14 +106,12 @@ impl Default for Runtime {
     }
 }
 
-impl fmt::Debug for Runtime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime")
-            .field("workers", &self.inner.workers)
-            .field("memory", &self.inner.memory)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    Runtime,
+    |this| "Runtime {{ workers: {:?}, memory: {:?}, .. }}",
+    this.inner.workers,
+    this.inner.memory
+);
 
 impl Runtime {
     /// A builder whose defaults are this machine's values.

@@ -4,7 +4,6 @@ use super::{Reply, SearchTurns, ShardClient, ShardRequest, answer, post};
 use jindou_graph::shard::{Far, Posts};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Base;
-use std::fmt;
 use std::sync::Arc;
 
 /// All shards of a store, open in this process.
@@ -14,13 +13,11 @@ pub struct InProcessShards {
     posts: Option<Arc<dyn Posts>>,
 }
 
-impl fmt::Debug for InProcessShards {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Near")
-            .field("shards", &self.shards.len())
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    InProcessShards,
+    |this| "Near {{ shards: {}, .. }}",
+    this.shards.len()
+);
 
 impl InProcessShards {
     /// Creates the client; `shards` are in the order of their numbers.

@@ -16,7 +16,6 @@ use jindou_model::{CancelToken, Direction, Error, MemoryBudget, PredicateId, Res
 use jindou_store::shard::{OwnData, PAGE};
 use jindou_store::{Base, Snapshot};
 use std::any::Any;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -41,14 +40,12 @@ pub struct ShardSession {
     reads: AtomicU64,
 }
 
-impl fmt::Debug for ShardSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
-            .field("base", &self.base)
-            .field("traffic", &self.traffic())
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    ShardSession,
+    |this| "Session {{ base: {:?}, traffic: {:?}, .. }}",
+    this.base,
+    this.traffic()
+);
 
 impl Watch for ShardSession {
     fn check(&self) -> Result<()> {

@@ -98,8 +98,4 @@ impl Bytes {
     }
 }
 
-impl std::fmt::Debug for Bytes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes", self.as_slice().len())
-    }
-}
+crate::debug_format!(Bytes, |this| "{} bytes", this.as_slice().len());

@@ -168,8 +168,9 @@ impl Deref for MappedFile {
     }
 }
 
-impl std::fmt::Debug for MappedFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({} bytes)", self.path.display(), self.map.len())
-    }
-}
+crate::debug_format!(
+    MappedFile,
+    |this| "{} ({} bytes)",
+    this.path.display(),
+    this.map.len()
+);

@@ -15,7 +15,8 @@ const AT_ONCE: usize = 8;
 const ATTEMPTS: usize = 3;
 
 /// A problem with one object of a log, or with several consecutive ones.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{object} {what}")]
 pub struct Finding {
     /// Name of the object in the bucket; for several consecutive ones the names of the first and the last.
     pub object: String,
@@ -23,12 +24,6 @@ pub struct Finding {
     pub what: String,
     /// A sentence that says which other objects replace the object, or what can be done.
     pub remedy: String,
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{} {}", self.object, self.what)
-    }
 }
 
 /// The result of verifying a log.

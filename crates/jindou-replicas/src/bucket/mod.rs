@@ -78,29 +78,21 @@ impl Limits {
 }
 
 /// Reason why a request failed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Failure {
     /// The object does not exist.
+    #[error("the object is missing")]
     Missing,
     /// An object that must exist is missing or damaged; the text names it. Retrying does not help.
+    #[error("{0}")]
     Lost(String),
     /// The bucket denies the request or does not support it, with the reason.
+    #[error("the bucket refuses: {0}")]
     Refused(String),
     /// Unknown outcome: the request may or may not have been executed. The text has the reason.
+    #[error("{0}")]
     Unknown(String),
 }
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Missing => f.write_str("the object is missing"),
-            Self::Refused(why) => write!(f, "the bucket refuses: {why}"),
-            Self::Lost(why) | Self::Unknown(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
 
 impl Failure {
     /// The failure of a request whose answer did not come in time.
@@ -164,11 +156,7 @@ enum Lane {
     Bulk,
 }
 
-impl std::fmt::Debug for Bucket {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "Bucket({}/{})", self.0.store, self.0.prefix)
-    }
-}
+jindou_model::debug_format!(Bucket, |this| "Bucket({}/{})", this.0.store, this.0.prefix);
 
 impl Bucket {
     /// A bucket that consists of the objects whose names begin with `prefix` and a slash.

@@ -74,39 +74,30 @@ pub struct Group {
 }
 
 /// Reason why bytes are not a valid group of this log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Damage {
     /// The magic bytes are wrong: a different kind of file.
+    #[error("not a group of transactions")]
     Magic,
     /// The group has a newer version than this program reads.
+    #[error("written by a later version, in format {0}")]
     Version(u32),
     /// The id epoch is wrong: a group of another store, or of another load of this store.
+    #[error("of another store's log")]
     Epoch,
     /// The checksum does not match.
+    #[error("checksum does not match")]
     Checksum,
     /// A length does not fit the number of bytes.
+    #[error("lengths do not fit")]
     Length,
     /// A server's name is not UTF-8.
+    #[error("the writer's name is not text")]
     Name,
     /// The group's number does not match the object's name.
+    #[error("holds another number than its name says")]
     Number,
 }
-
-impl std::fmt::Display for Damage {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Magic => f.write_str("not a group of transactions"),
-            Self::Version(version) => write!(f, "written by a later version, in format {version}"),
-            Self::Epoch => f.write_str("of another store's log"),
-            Self::Checksum => f.write_str("checksum does not match"),
-            Self::Length => f.write_str("lengths do not fit"),
-            Self::Name => f.write_str("the writer's name is not text"),
-            Self::Number => f.write_str("holds another number than its name says"),
-        }
-    }
-}
-
-impl std::error::Error for Damage {}
 
 const MAGIC: &[u8; 8] = b"JDGROUP\n";
 const SPAN: &[u8; 8] = b"JDSPAN1\n";

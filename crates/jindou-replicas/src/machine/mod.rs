@@ -54,16 +54,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A violated invariant: a bug in the machine or its driver. The server must stop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("replication is in a state that must not be: {0}")]
 pub struct Impossible(pub &'static str);
-
-impl std::fmt::Display for Impossible {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "replication is in a state that must not be: {}", self.0)
-    }
-}
-
-impl std::error::Error for Impossible {}
 
 /// True if a test injected this fault; always false in release builds.
 #[cfg(any(test, feature = "testing"))]

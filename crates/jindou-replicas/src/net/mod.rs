@@ -93,11 +93,7 @@ pub struct Listener {
     shards: Option<mpsc::Sender<AcceptedStream>>,
 }
 
-impl std::fmt::Debug for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "Listener({})", self.address)
-    }
-}
+jindou_model::debug_format!(Listener, |this| "Listener({})", this.address);
 
 /// Creates a certificate and listens at `at`, or at `address` if `at` is `None`. Other servers dial `address`. Both
 /// have the form `HOST:PORT`; port 0 in `address` is replaced by the socket's port.
@@ -240,11 +236,7 @@ impl Connections {
     }
 }
 
-impl std::fmt::Debug for Connections {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "Connections({})", self.0.me)
-    }
-}
+jindou_model::debug_format!(Connections, |this| "Connections({})", this.0.me);
 
 impl Peers for Connections {
     fn send(&mut self, to: &ServerName, message: Message) {

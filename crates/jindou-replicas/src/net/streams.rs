@@ -20,11 +20,7 @@ pub struct Streams {
     tls: Arc<ClientConfig>,
 }
 
-impl std::fmt::Debug for Streams {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "Streams({})", self.table.me)
-    }
-}
+jindou_model::debug_format!(Streams, |this| "Streams({})", this.table.me);
 
 impl Streams {
     pub(super) fn new(table: Arc<Table>, tls: Arc<ClientConfig>) -> Self {

@@ -38,14 +38,9 @@ pub(super) mod kind {
 }
 
 /// Protocol error: bytes that a server of this version does not send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub(super) struct Broken(pub &'static str);
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
 
 impl From<Broken> for std::io::Error {
     fn from(broken: Broken) -> Self {

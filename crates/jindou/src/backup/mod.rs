@@ -50,11 +50,11 @@ pub struct BackupTarget {
     only: Option<String>,
 }
 
-impl std::fmt::Debug for BackupTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "BackupTarget({})", self.files.path("").display())
-    }
-}
+jindou_model::debug_format!(
+    BackupTarget,
+    |this| "BackupTarget({})",
+    this.files.path("").display()
+);
 
 /// Description of one backup.
 #[derive(Clone, Debug, PartialEq, Eq)]

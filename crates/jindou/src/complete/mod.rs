@@ -234,8 +234,4 @@ impl Completer {
     }
 }
 
-impl std::fmt::Debug for Completer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Completer").finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(Completer, |_| "Completer {{ .. }}");

@@ -73,7 +73,6 @@ use jindou_store::shard::Cluster;
 use jindou_store::{MergeOptions, Snapshot};
 use request::{SentChange, SentOptions};
 use shards::ShardFolder;
-use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -142,14 +141,12 @@ impl SharedLog {
     }
 }
 
-impl fmt::Debug for SharedLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedLog")
-            .field("bucket", &self.bucket)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    SharedLog,
+    |this| "SharedLog {{ bucket: {:?}, name: {:?}, .. }}",
+    this.bucket,
+    this.name
+);
 
 /// Time that a client waits for an update's outcome beyond the update's own time limit.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -169,11 +166,7 @@ pub struct Replica {
     ended: Arc<Mutex<Option<String>>>,
 }
 
-impl fmt::Debug for Replica {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Replica")
-    }
-}
+jindou_model::debug_format!(Replica, |_| "Replica");
 
 /// Records the reason why the driver ended when it is dropped, also by a panic.
 struct RecordEnd(Arc<Mutex<Option<String>>>, String);

@@ -220,8 +220,4 @@ impl TailTexts {
     }
 }
 
-impl std::fmt::Debug for TailTexts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TailTexts").finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(TailTexts, |_| "TailTexts {{ .. }}");

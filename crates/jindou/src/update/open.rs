@@ -218,10 +218,8 @@ impl OpenTransaction {
     }
 }
 
-impl std::fmt::Debug for OpenTransaction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenTransaction")
-            .field("operations", &self.operations)
-            .finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(
+    OpenTransaction,
+    |this| "OpenTransaction {{ operations: {:?}, .. }}",
+    this.operations
+);

@@ -110,11 +110,7 @@ struct Place {
     metadata: bool,
 }
 
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
-    }
-}
+jindou_model::debug_format!(Client, |_| "Client {{ .. }}");
 
 fn unknown(kind: HttpErrorKind, why: impl Into<String>) -> HttpError {
     HttpError::new(kind, Fault(Failure::Unknown(why.into())))

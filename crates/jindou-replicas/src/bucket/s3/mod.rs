@@ -95,19 +95,9 @@ fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
 }
 
 /// A failure of the HTTP client, which `object_store` wraps in an error of its own.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(super) struct Fault(Failure);
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match &self.0 {
-            Failure::Missing => f.write_str("the object is missing"),
-            Failure::Lost(why) | Failure::Refused(why) | Failure::Unknown(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// The failure that an error of `object_store` stands for; `None` if the error does not come from S3.
 pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
