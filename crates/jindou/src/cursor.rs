@@ -8,10 +8,9 @@ use crate::execute::PlanExecution;
 use crate::options::QueryOptions;
 use crate::planning::{PlannedQuery, QueryForm};
 use crate::row_batch::{BatchColumns, IdContext, RowBatch};
+use crate::update::spawn;
 use jindou_engine::{QueryTerms, Sink, WorkerPool};
-use jindou_model::{
-    CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result, scope, sync,
-};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result, scope, sync};
 use jindou_store::Snapshot;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -270,15 +269,10 @@ impl Database {
         });
         let (db, shared) = (self.clone(), Arc::clone(&meaning));
         let (options, queries) = (options.clone(), Arc::clone(&queue));
-        let thread = std::thread::Builder::new()
-            .name("jindou-cursor".into())
-            .spawn(move || execute_into_queue(&db, &planned, &shared, &options, &queries))
-            .map_err(|e| {
-                Error::limit(
-                    Resource::Threads,
-                    format!("cannot start a thread for a cursor: {e}"),
-                )
-            })?;
+        let failure = "cannot start a thread for a cursor";
+        let thread = spawn("jindou-cursor", failure, move || {
+            execute_into_queue(&db, &planned, &shared, &options, &queries);
+        })?;
         Ok(Cursor {
             queue,
             meaning,

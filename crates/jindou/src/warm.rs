@@ -1,11 +1,11 @@
 //! Reads a store's files into memory while queries are already running.
 
 use crate::Database;
-use jindou_model::{Error, Machine, Result, machine, sync};
+use crate::update::{Background, Stop};
+use jindou_model::{Error, Machine, Result, machine};
 use jindou_store::{Snapshot, WarmProgress, warm};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// When a server reads its store's files into memory.
@@ -44,31 +44,13 @@ const KEEP: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct Warming {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    _background: Background,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     progress: WarmProgress,
     done: AtomicBool,
-    ended: Mutex<bool>,
-    end: Condvar,
-}
-
-impl Shared {
-    fn has_ended(&self) -> bool {
-        *sync::lock(&self.ended)
-    }
-
-    /// Waits at most `time` until the handle is dropped. Returns true if it was dropped.
-    fn wait(&self, time: Duration) -> bool {
-        let ended = sync::lock(&self.ended);
-        let ended = self.end.wait_timeout_while(ended, time, |ended| !*ended);
-        match ended {
-            Ok((ended, _)) => *ended,
-            Err(_) => true,
-        }
-    }
 }
 
 impl Warming {
@@ -89,16 +71,6 @@ impl Warming {
     }
 }
 
-impl Drop for Warming {
-    fn drop(&mut self) {
-        *sync::lock(&self.shared.ended) = true;
-        self.shared.end.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 impl Database {
     /// Reads the store's files into the page cache on a thread of its own, as far as memory allows, the most used parts
     /// first. Afterwards saves the use counts of segments in the store's folder, every ten minutes and at the end; they
@@ -106,31 +78,27 @@ impl Database {
     /// the same data report the same failure.
     ///
     /// # Errors
-    /// [`Error::Io`] if no thread can be started.
+    /// [`Error::Limit`] if no thread can be started.
     pub fn warm(&self, failed: impl FnOnce(&Error) + Send + 'static) -> Result<Warming> {
         let shared = Arc::new(Shared::default());
         let (db, told) = (self.clone(), Arc::clone(&shared));
-        let thread = std::thread::Builder::new()
-            .name("jindou-warm".into())
-            .spawn(move || {
-                match read(&db.snapshot(), &told) {
-                    Ok(()) | Err(Error::Cancelled) => {}
-                    // A merge has replaced and removed the files. Its new files were just written, so they are in
-                    // memory.
-                    Err(Error::Io { source, .. })
-                        if source.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(e) => failed(&e),
-                }
-                told.done.store(true, Ordering::Release);
-                while !told.wait(KEEP) {
-                    keep_use(&db);
-                }
+        let work = move |stop: &Stop| {
+            match read(&db.snapshot(), &told.progress, stop) {
+                Ok(()) | Err(Error::Cancelled) => {}
+                // A merge has replaced and removed the files. Its new files were just written, so they are in memory.
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => failed(&e),
+            }
+            told.done.store(true, Ordering::Release);
+            while !stop.wait(KEEP) {
                 keep_use(&db);
-            })
-            .map_err(|e| Error::io("a thread that reads the store's files", e))?;
+            }
+            keep_use(&db);
+        };
+        let failure = "cannot start a thread that reads the store's files";
         Ok(Warming {
             shared,
-            thread: Some(thread),
+            _background: Background::start("jindou-warm", failure, work)?,
         })
     }
 }
@@ -142,10 +110,11 @@ fn keep_use(db: &Database) {
 }
 
 /// Reads a snapshot's files, as far as memory allows.
-fn read(snapshot: &Snapshot, shared: &Shared) -> Result<()> {
+fn read(snapshot: &Snapshot, progress: &WarmProgress, stop: &Stop) -> Result<()> {
     machine::read_after_others();
     let parts = snapshot.base().warm_parts();
-    warm(&parts, room(), &shared.progress, &|| shared.has_ended()).map(drop)
+    let has_ended = || stop.wait(Duration::ZERO);
+    warm(&parts, room(), progress, &has_ended).map(drop)
 }
 
 /// Bytes of memory that files may use: nine tenths of the memory that is free or already used by the page cache.

@@ -21,15 +21,15 @@ pub(crate) fn spawn(
 }
 
 /// Tells a thread to end.
-#[derive(Default)]
-pub(super) struct Stop {
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
     stopped: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Stop {
     /// Waits, at most until the thread must end. Returns true in that case.
-    pub(super) fn wait(&self, time: Duration) -> bool {
+    pub(crate) fn wait(&self, time: Duration) -> bool {
         let stopped = sync::lock(&self.stopped);
         let waited = self.changed.wait_timeout_while(stopped, time, |s| !*s);
         *waited.unwrap_or_else(PoisonError::into_inner).0
@@ -37,7 +37,8 @@ impl Stop {
 }
 
 /// Handle of a thread that works until it is dropped.
-pub(super) struct Background {
+#[derive(Debug)]
+pub(crate) struct Background {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,7 +46,7 @@ pub(super) struct Background {
 impl Background {
     /// # Errors
     /// As [`spawn`].
-    pub(super) fn start(
+    pub(crate) fn start(
         name: &str,
         failure: &str,
         work: impl FnOnce(&Stop) + Send + 'static,

@@ -48,8 +48,7 @@ mod transaction;
 mod trust;
 mod writer;
 
-#[cfg(feature = "replicas")]
-pub(crate) use background::spawn;
+pub(crate) use background::{Background, Stop, spawn};
 pub use batch::Batch;
 pub(crate) use change::{Change, QuadChange};
 pub use condition::{Condition, RevisionSet};

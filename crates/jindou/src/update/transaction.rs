@@ -237,15 +237,13 @@ impl Transaction {
     /// Applies all recorded changes. Returns the snapshot to publish and its record (`None` if nothing changed), and
     /// the counts.
     pub(super) fn finish(&mut self) -> Result<(Option<Made>, ChangeCounts)> {
-        self.apply_pending()?;
-        self.cancel.check()?;
-        self.snapshot.check_shards()?;
+        let outcome = self.apply_all()?;
         let record = std::mem::take(&mut self.record);
         // A new snapshot, so that the published one does not keep the data that this transaction fetched from other
         // shards.
         let next = || self.snapshot.for_new_query().into_owned();
         let made = self.begun.then(|| (next(), record));
-        Ok((made, self.outcome))
+        Ok((made, outcome))
     }
 }
 

@@ -95,10 +95,7 @@ impl Writer {
     /// # Errors
     /// [`Error::ReadOnly`] with the reason.
     pub(crate) fn is_writable(&self) -> Result<()> {
-        match &self.journal {
-            Ok(_) => Ok(()),
-            Err(why) => Err(Error::ReadOnly(why.clone())),
-        }
+        self.journal().map(drop)
     }
 
     pub(crate) fn journal(&self) -> Result<&dyn Journal> {
@@ -258,10 +255,7 @@ impl<W: Deref<Target = Writer>> WritePermit<W> {
     /// # Errors
     /// The journal's errors. In that case nothing is changed.
     pub(crate) fn commit(mut self, snapshot: Snapshot, record: Vec<u8>) -> Result<u64> {
-        let journal = match &self.writer.journal {
-            Ok(journal) => journal,
-            Err(why) => return Err(Error::ReadOnly(why.clone())),
-        };
+        let journal = self.writer.journal()?;
         let mut state = self.writer.lock();
         if state.rollbacks != self.rollbacks {
             return Err(Error::Conflict(
