@@ -1,7 +1,7 @@
 //! Options and report of a merge.
 
 use crate::base::Base;
-use jindou_model::{CancelToken, setters};
+use jindou_model::{CancelToken, options_struct};
 use std::fmt;
 use std::time::Duration;
 
@@ -26,47 +26,24 @@ impl MergePlan {
     }
 }
 
-/// Options for merging.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct MergeOptions {
-    /// Bytes of memory for the keys of the predicates being written: 16 bytes per key, one predicate per thread.
-    pub memory: u64,
-    /// Number of bytes per second that may be written; `None` for no limit.
-    pub bytes_per_second: Option<u64>,
-    /// Threads, at least 1; more than 4 are not used.
-    pub threads: usize,
-    /// Number of generations at which all are merged into one.
-    pub generations: usize,
-    /// Token that ends the merge; the store then stays as it was.
-    pub cancel: CancelToken,
-    /// True if terms that no quad uses keep their ids. For tests, which compare both.
-    #[doc(hidden)]
-    pub keeps_terms: bool,
-}
-
-impl Default for MergeOptions {
-    /// 1 GiB of memory, two threads, eight generations.
-    fn default() -> Self {
-        Self {
-            memory: 1 << 30,
-            bytes_per_second: None,
-            threads: 2,
-            generations: 8,
-            cancel: CancelToken::new(),
-            keeps_terms: false,
-        }
-    }
-}
-
-impl MergeOptions {
-    setters! {
-        with_memory: memory = u64;
-        with_bytes_per_second: bytes_per_second = impl Into<Option<u64>>;
-        with_threads: threads = usize;
-        with_generations: generations = usize;
-        with_cancel: cancel = CancelToken;
-        with_keeps_terms: keeps_terms = bool;
+options_struct! {
+    /// Options for merging: by default 1 GiB of memory, two threads and eight generations.
+    #[derive(Clone, Debug)]
+    #[non_exhaustive]
+    pub struct MergeOptions {
+        /// Bytes of memory for the keys of the predicates being written: 16 bytes per key, one predicate per thread.
+        pub memory: u64 = 1 << 30, with_memory(u64);
+        /// Number of bytes per second that may be written; `None` for no limit.
+        pub bytes_per_second: Option<u64> = None, with_bytes_per_second(impl Into<Option<u64>>);
+        /// Threads, at least 1; more than 4 are not used.
+        pub threads: usize = 2, with_threads(usize);
+        /// Number of generations at which all are merged into one.
+        pub generations: usize = 8, with_generations(usize);
+        /// Token that ends the merge; the store then stays as it was.
+        pub cancel: CancelToken = CancelToken::new(), with_cancel(CancelToken);
+        /// True if terms that no quad uses keep their ids. For tests, which compare both.
+        #[doc(hidden)]
+        pub keeps_terms: bool = false, with_keeps_terms(bool);
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) use tail::TailTexts;
 
 use crate::database::watching;
 use crate::{Database, Error, QueryOptions, Result, Snapshot};
-use jindou_model::{MemoryBudget, setters};
+use jindou_model::{MemoryBudget, options_struct, setters};
 use jindou_text::{Fit, WordQuery};
 use sight::LabelGraph;
 use std::sync::Arc;
@@ -57,34 +57,19 @@ const LONGEST_IRI: usize = 8 << 10;
 /// Longest text to search for, in bytes; longer ones are truncated.
 const LONGEST: usize = 1024;
 
-/// The properties that are labels, and the preferred languages.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct LabelOptions {
-    /// Preferred languages, best first. Next come labels without a language, then English, then any language.
-    pub languages: Vec<String>,
-    /// The properties whose objects are labels, the best first ([`LABEL_PROPERTIES`]).
-    pub properties: Arc<[String]>,
-    /// Graphs to read (`union_default`, `dataset`), memory, time limit and cancel token. If `union_default` is `None`,
-    /// all graphs are read, whatever the store's own default is.
-    pub query: QueryOptions,
-}
-
-impl Default for LabelOptions {
-    fn default() -> Self {
-        Self {
-            languages: Vec::new(),
-            properties: LABEL_PROPERTIES.map(str::to_owned).into(),
-            query: QueryOptions::default(),
-        }
-    }
-}
-
-impl LabelOptions {
-    setters! {
-        with_languages: languages = Vec<String>;
-        with_properties: properties = impl Into<Arc<[String]>>;
-        with_query: query = QueryOptions;
+options_struct! {
+    /// The properties that are labels, and the preferred languages.
+    #[derive(Clone, Debug)]
+    #[non_exhaustive]
+    pub struct LabelOptions {
+        /// Preferred languages, best first. Next come labels without a language, then English, then any language.
+        pub languages: Vec<String> = Vec::new(), with_languages(Vec<String>);
+        /// The properties whose objects are labels, the best first ([`LABEL_PROPERTIES`]).
+        pub properties: Arc<[String]> = LABEL_PROPERTIES.map(str::to_owned).into(),
+            with_properties(impl Into<Arc<[String]>>);
+        /// Graphs to read (`union_default`, `dataset`), memory, time limit and cancel token. If `union_default` is
+        /// `None`, all graphs are read, whatever the store's own default is.
+        pub query: QueryOptions = QueryOptions::default(), with_query(QueryOptions);
     }
 }
 

@@ -14,7 +14,7 @@ use super::shards::ShardHost;
 use crate::database::{Database, DatabaseState};
 use jindou_log::{Directory, Files};
 use jindou_model::sync;
-use jindou_model::{CancelToken, Error, Progress, Result, setters};
+use jindou_model::{CancelToken, Error, Progress, Result, options_struct};
 use jindou_store::shard::shard_folder;
 use jindou_store::{MergeOptions, MergeReport, Merging, ShardFiles};
 use std::path::Path;
@@ -97,32 +97,17 @@ pub struct MergeStatus {
     pub last_failure: Option<String>,
 }
 
-/// Conditions for automatic merges.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct MergePolicy {
-    /// Number of edits at which a merge is due; `None` means a million, or a twentieth of all quads if that is more.
-    /// With a shared log, a merge is also due at 50,000 groups, if these are at least a fiftieth of the number of
-    /// quads. Merges are also due at [`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory).
-    pub edits: Option<u64>,
-    /// Options of the automatic merges.
-    pub options: MergeOptions,
-}
-
-impl Default for MergePolicy {
-    /// One thread; otherwise the defaults of [`MergeOptions`].
-    fn default() -> Self {
-        Self {
-            edits: None,
-            options: MergeOptions::default().with_threads(1),
-        }
-    }
-}
-
-impl MergePolicy {
-    setters! {
-        with_edits: edits = impl Into<Option<u64>>;
-        with_options: options = MergeOptions;
+options_struct! {
+    /// Conditions for automatic merges.
+    #[derive(Clone, Debug)]
+    #[non_exhaustive]
+    pub struct MergePolicy {
+        /// Number of edits at which a merge is due; `None` means a million, or a twentieth of all quads if that is
+        /// more. With a shared log, a merge is also due at 50,000 groups, if these are at least a fiftieth of the
+        /// number of quads. Merges are also due at [`OpenOptions::changes_memory`](crate::OpenOptions::changes_memory).
+        pub edits: Option<u64> = None, with_edits(impl Into<Option<u64>>);
+        /// Options of the automatic merges; by default those of [`MergeOptions`] with one thread.
+        pub options: MergeOptions = MergeOptions::default().with_threads(1), with_options(MergeOptions);
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) use {
 use crate::database::{Database, guarded};
 use crate::options::DatasetChoice;
 use jindou_engine::ServiceCaller;
-use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, setters};
+use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, options_struct};
 use jindou_parse::{DocumentSource, SkipReport};
 use jindou_plan::Functions;
 use jindou_store::Snapshot;
@@ -93,106 +93,65 @@ use std::sync::Arc;
 use std::time::Duration;
 pub(crate) use transaction::Transaction;
 
-/// Options of an update. By default, the limits are those of the database's [`Runtime`](crate::Runtime), there is no
-/// deadline, and LOAD and SERVICE are refused.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct UpdateOptions {
-    /// Threads for patterns, for parsing documents, and for applying changes; `None` means all threads of the runtime.
-    pub threads: Option<usize>,
-    /// Time limit, measured from the call and including the wait for other updates. The limit no longer applies once
-    /// the changes are handed to the journal, since they cannot be undone then.
-    pub timeout: Option<Duration>,
-    /// Memory budget for patterns and changes together; `None` means the runtime's remaining memory. An update that
-    /// needs more is rejected and changes nothing.
-    pub memory: Option<MemoryBudget>,
-    /// Cancels the update from another thread, until its changes are handed to the journal.
-    pub cancel: CancelToken,
-    /// If true, patterns see the union of all graphs as their default graph; `None` means the setting with which the
-    /// store was loaded.
-    pub union_default: Option<bool>,
-    /// The graphs that patterns read instead of the store's default graph and named graphs (SPARQL 1.1 Protocol
-    /// 2.2.3). If set, a request with its own USING or WITH is rejected.
-    pub using: Option<DatasetChoice>,
-    /// Base IRI for relative IRIs of a request without BASE.
-    pub base: Option<String>,
-    /// The only graph that the request may change. Operations without a graph name refer to it (Graph Store Protocol,
-    /// PATCH).
-    pub only: Option<GraphName>,
-    /// The client for `SERVICE`. Without one, patterns with SERVICE are refused.
-    pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Functions that the request may call by IRI, in addition to the casts.
-    pub functions: Functions,
-    /// Source of the documents for `LOAD`. Without one, LOAD is refused.
-    pub documents: Option<Arc<dyn DocumentSource>>,
-    /// If true, LOAD skips malformed statements, and [`UpdateReport::skipped`] lists them.
-    pub lenient: bool,
-    /// If true (the default), common prefixes such as `rdf:` are known in requests that do not declare them.
-    pub common_prefixes: bool,
-    /// If true (the default), the store's prefixes ([`Database::prefixes`]) apply to requests that do not declare them.
-    /// They take precedence over the common prefixes.
-    pub store_prefixes: bool,
-    /// Prefixes and their IRIs for requests that do not declare them. They take precedence over the store's prefixes.
-    pub prefixes: Vec<(String, String)>,
-    /// Idempotency key. A request whose key was used within the last ten minutes is not executed; it gets the report of
-    /// the first request with that key. Ignored by calls of an [`OpenTransaction`].
-    pub key: Option<String>,
-    /// A hash of the request. If a request has the same key but another hash than an earlier request, it is rejected
-    /// ([`Error::KeyReused`]). 0 matches any request.
-    ///
-    /// [`Error::KeyReused`]: crate::Error::KeyReused
-    pub fingerprint: u64,
-    /// A condition on the present content of a graph, tested atomically with the update. Ignored by calls of an
-    /// [`OpenTransaction`].
-    pub condition: Option<Condition>,
-}
-
-impl Default for UpdateOptions {
-    fn default() -> Self {
-        Self {
-            threads: None,
-            timeout: None,
-            memory: None,
-            cancel: CancelToken::default(),
-            union_default: None,
-            using: None,
-            base: None,
-            only: None,
-            service: None,
-            functions: Functions::default(),
-            documents: None,
-            lenient: false,
-            common_prefixes: true,
-            store_prefixes: true,
-            prefixes: Vec::new(),
-            key: None,
-            fingerprint: 0,
-            condition: None,
-        }
+options_struct! {
+    /// Options of an update. By default, the limits are those of the database's [`Runtime`](crate::Runtime), there is
+    /// no deadline, and LOAD and SERVICE are refused.
+    #[derive(Clone, Debug)]
+    #[non_exhaustive]
+    pub struct UpdateOptions {
+        /// Threads for patterns, for parsing documents, and for applying changes; `None` means all threads of the
+        /// runtime.
+        pub threads: Option<usize> = None, with_threads(impl Into<Option<usize>>);
+        /// Time limit, measured from the call and including the wait for other updates. The limit no longer applies
+        /// once the changes are handed to the journal, since they cannot be undone then.
+        pub timeout: Option<Duration> = None, with_timeout(impl Into<Option<Duration>>);
+        /// Memory budget for patterns and changes together; `None` means the runtime's remaining memory. An update that
+        /// needs more is rejected and changes nothing.
+        pub memory: Option<MemoryBudget> = None, with_memory(impl Into<Option<MemoryBudget>>);
+        /// Cancels the update from another thread, until its changes are handed to the journal.
+        pub cancel: CancelToken = CancelToken::default(), with_cancel(CancelToken);
+        /// If true, patterns see the union of all graphs as their default graph; `None` means the setting with which
+        /// the store was loaded.
+        pub union_default: Option<bool> = None, with_union_default(impl Into<Option<bool>>);
+        /// The graphs that patterns read instead of the store's default graph and named graphs (SPARQL 1.1 Protocol
+        /// 2.2.3). If set, a request with its own USING or WITH is rejected.
+        pub using: Option<DatasetChoice> = None, with_using(impl Into<Option<DatasetChoice>>);
+        /// Base IRI for relative IRIs of a request without BASE.
+        pub base: Option<String> = None;
+        /// The only graph that the request may change. Operations without a graph name refer to it (Graph Store
+        /// Protocol, PATCH).
+        pub only: Option<GraphName> = None, with_only(impl Into<Option<GraphName>>);
+        /// The client for `SERVICE`. Without one, patterns with SERVICE are refused.
+        pub service: Option<Arc<dyn ServiceCaller>> = None, with_service(Arc<dyn ServiceCaller>);
+        /// Functions that the request may call by IRI, in addition to the casts.
+        pub functions: Functions = Functions::default(), with_functions(Functions);
+        /// Source of the documents for `LOAD`. Without one, LOAD is refused.
+        pub documents: Option<Arc<dyn DocumentSource>> = None, with_documents(Arc<dyn DocumentSource>);
+        /// If true, LOAD skips malformed statements, and [`UpdateReport::skipped`] lists them.
+        pub lenient: bool = false, with_lenient(bool);
+        /// If true (the default), common prefixes such as `rdf:` are known in requests that do not declare them.
+        pub common_prefixes: bool = true, with_common_prefixes(bool);
+        /// If true (the default), the store's prefixes ([`Database::prefixes`]) apply to requests that do not declare
+        /// them. They take precedence over the common prefixes.
+        pub store_prefixes: bool = true, with_store_prefixes(bool);
+        /// Prefixes and their IRIs for requests that do not declare them. They take precedence over the store's
+        /// prefixes.
+        pub prefixes: Vec<(String, String)> = Vec::new(), with_prefixes(Vec<(String, String)>);
+        /// Idempotency key. A request whose key was used within the last ten minutes is not executed; it gets the
+        /// report of the first request with that key. Ignored by calls of an [`OpenTransaction`].
+        pub key: Option<String> = None, with_key(impl Into<Option<String>>);
+        /// A hash of the request. If a request has the same key but another hash than an earlier request, it is
+        /// rejected ([`Error::KeyReused`]). 0 matches any request.
+        ///
+        /// [`Error::KeyReused`]: crate::Error::KeyReused
+        pub fingerprint: u64 = 0, with_fingerprint(u64);
+        /// A condition on the present content of a graph, tested atomically with the update. Ignored by calls of an
+        /// [`OpenTransaction`].
+        pub condition: Option<Condition> = None, with_condition(impl Into<Option<Condition>>);
     }
 }
 
 impl UpdateOptions {
-    setters! {
-        with_threads: threads = impl Into<Option<usize>>;
-        with_timeout: timeout = impl Into<Option<Duration>>;
-        with_memory: memory = impl Into<Option<MemoryBudget>>;
-        with_cancel: cancel = CancelToken;
-        with_union_default: union_default = impl Into<Option<bool>>;
-        with_using: using = impl Into<Option<DatasetChoice>>;
-        with_only: only = impl Into<Option<GraphName>>;
-        with_service: service = Arc<dyn ServiceCaller>;
-        with_functions: functions = Functions;
-        with_documents: documents = Arc<dyn DocumentSource>;
-        with_lenient: lenient = bool;
-        with_common_prefixes: common_prefixes = bool;
-        with_store_prefixes: store_prefixes = bool;
-        with_prefixes: prefixes = Vec<(String, String)>;
-        with_key: key = impl Into<Option<String>>;
-        with_fingerprint: fingerprint = u64;
-        with_condition: condition = impl Into<Option<Condition>>;
-    }
-
     /// Sets [`base`](Self::base).
     #[must_use]
     pub fn with_base(mut self, base: impl Into<String>) -> Self {
