@@ -4,38 +4,42 @@ use crate::{Error, Limit, Resource, Result, scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The kind of use that some of a budget's bytes are charged for; error messages name the largest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Holder {
-    /// Everything that has no name of its own, such as batches of rows and texts being written.
-    Rest,
-    /// Stored sides of hash joins, with their tables.
-    HashJoin,
-    /// Searches of property paths.
-    Path,
-    /// Groups and their aggregates.
-    GroupBy,
-    /// Groups with counts only.
-    Count,
-    /// Rows to sort.
-    OrderBy,
-    /// Distinct rows seen so far.
-    Distinct,
-    /// Rows of a part of a query that runs once for each outer row.
-    Correlated,
-    /// Terms that expressions compute.
-    Terms,
-    /// Inline data.
-    Values,
-    /// Answers of other endpoints.
-    Service,
-    /// Rows that another executor, such as a GPU, has computed.
-    Offload,
-    /// Neighbour lists sent by other shards.
-    Shards,
-    /// A query's text, algebra and plan.
-    Text,
+crate::named_enum! {
+    /// The kind of use that some of a budget's bytes are charged for; error messages name the largest.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Holder {
+        /// Everything that has no name of its own, such as batches of rows and texts being written.
+        Rest = "batches of rows",
+        /// Stored sides of hash joins, with their tables.
+        HashJoin = "hash join",
+        /// Searches of property paths.
+        Path = "property path",
+        /// Groups and their aggregates.
+        GroupBy = "GROUP BY",
+        /// Groups with counts only.
+        Count = "COUNT",
+        /// Rows to sort.
+        OrderBy = "ORDER BY",
+        /// Distinct rows seen so far.
+        Distinct = "DISTINCT",
+        /// Rows of a part of a query that runs once for each outer row.
+        Correlated = "correlated part",
+        /// Terms that expressions compute.
+        Terms = "terms that the query creates",
+        /// Inline data.
+        Values = "VALUES",
+        /// Answers of other endpoints.
+        Service = "SERVICE",
+        /// Rows that another executor, such as a GPU, has computed.
+        Offload = "rows of another executor",
+        /// Neighbour lists sent by other shards.
+        Shards = "lists of other shards",
+        /// A query's text, algebra and plan.
+        Text = "the query's text and plan",
+    }
+    /// The name in error messages.
+    pub fn name;
 }
 
 impl Holder {
@@ -57,27 +61,6 @@ impl Holder {
     ];
     // Budgets index their counters by the holder's number, so the list must be complete.
     const _WHOLE: () = assert!(Self::ALL.len() == Self::Text as usize + 1);
-
-    /// The name in error messages.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rest => "batches of rows",
-            Self::HashJoin => "hash join",
-            Self::Path => "property path",
-            Self::GroupBy => "GROUP BY",
-            Self::Count => "COUNT",
-            Self::OrderBy => "ORDER BY",
-            Self::Distinct => "DISTINCT",
-            Self::Correlated => "correlated part",
-            Self::Terms => "terms that the query creates",
-            Self::Values => "VALUES",
-            Self::Service => "SERVICE",
-            Self::Offload => "rows of another executor",
-            Self::Shards => "lists of other shards",
-            Self::Text => "the query's text and plan",
-        }
-    }
 }
 
 /// The budget that is exhausted: the one that was charged, or the whole that it is a part of.

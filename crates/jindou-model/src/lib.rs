@@ -16,6 +16,7 @@ pub mod iri;
 pub mod machine;
 pub mod mapped;
 pub mod memory;
+mod named_enum;
 pub mod prefixes;
 pub mod private;
 pub mod program;

@@ -20,28 +20,20 @@ pub const LONGEST_NAMESPACE: usize = 2048;
 /// Number of characters of an invalid name or IRI that an error message quotes.
 const MOST_SHOWN: usize = 100;
 
-/// Origin of a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum PrefixOrigin {
-    /// Declared by a loaded document.
-    Data,
-    /// Set for the store explicitly.
-    Set,
-    /// A common prefix, which every store has.
-    Common,
-}
-
-impl PrefixOrigin {
-    /// The origin in one word: `data`, `set` or `common`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::Set => "set",
-            Self::Common => "common",
-        }
+crate::named_enum! {
+    /// Origin of a prefix.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum PrefixOrigin {
+        /// Declared by a loaded document.
+        Data = "data",
+        /// Set for the store explicitly.
+        Set = "set",
+        /// A common prefix, which every store has.
+        Common = "common",
     }
+    /// The origin in one word: `data`, `set` or `common`.
+    pub fn name;
 }
 
 /// A change of a store's prefixes. Servers of one store send it to each other in this form.

@@ -106,26 +106,33 @@ struct Verifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl Verifier {
-    fn signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
+/// The methods that verifiers of servers and of clients share. TLS 1.2 is never negotiated.
+macro_rules! signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(Error::General("TLS 1.2 is not spoken".to_owned()))
+        }
 
-    fn schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
-}
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            verify_tls13_signature(message, certificate, signature, algorithms)
+        }
 
-/// Error for signatures of TLS 1.2, which is never negotiated.
-fn old() -> Error {
-    Error::General("TLS 1.2 is not spoken".to_owned())
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            algorithms.supported_schemes()
+        }
+    };
 }
 
 impl ServerCertVerifier for Verifier {
@@ -141,27 +148,7 @@ impl ServerCertVerifier for Verifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(old())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes()
-    }
+    signatures!();
 }
 
 impl ClientCertVerifier for Verifier {
@@ -179,27 +166,7 @@ impl ClientCertVerifier for Verifier {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(old())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes()
-    }
+    signatures!();
 }
 
 /// ALPN names of the two protocols between servers: messages about the log, and shard requests. A server that offers

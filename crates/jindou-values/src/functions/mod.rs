@@ -96,52 +96,38 @@ macro_rules! for_each_function {
     };
 }
 
-/// The type of an argument or a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// Any term.
-    Term,
-    /// An IRI.
-    Iri,
-    /// A blank node.
-    Blank,
-    /// Any literal.
-    Literal,
-    /// A string with or without a language tag.
-    Text,
-    /// A string without a language tag.
-    Simple,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Boolean,
-    /// A date or time.
-    Time,
-    /// A duration.
-    Duration,
-    /// A triple term.
-    Triple,
+jindou_model::named_enum! {
+    /// The type of an argument or a value.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Type {
+        /// Any term.
+        Term = "term",
+        /// An IRI.
+        Iri = "IRI",
+        /// A blank node.
+        Blank = "blank node",
+        /// Any literal.
+        Literal = "literal",
+        /// A string with or without a language tag.
+        Text = "string",
+        /// A string without a language tag.
+        Simple = "string without language tag",
+        /// A number.
+        Number = "number",
+        /// `true` or `false`.
+        Boolean = "boolean",
+        /// A date or time.
+        Time = "date or time",
+        /// A duration.
+        Duration = "duration",
+        /// A triple term.
+        Triple = "triple term",
+    }
+    /// The type's name in the reference documentation.
+    pub fn name;
 }
 
 impl Type {
-    /// The type's name in the reference documentation.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Term => "term",
-            Self::Iri => "IRI",
-            Self::Blank => "blank node",
-            Self::Literal => "literal",
-            Self::Text => "string",
-            Self::Simple => "string without language tag",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-            Self::Time => "date or time",
-            Self::Duration => "duration",
-            Self::Triple => "triple term",
-        }
-    }
-
     /// True for IRIs and strings, with or without a language tag: two such terms are equal only if they are the same
     /// term.
     #[must_use]

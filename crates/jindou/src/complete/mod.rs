@@ -80,45 +80,31 @@ impl<'t> Request<'t> {
     }
 }
 
-/// The kind of a suggested item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A predicate.
-    Predicate,
-    /// A class, as the object of `rdf:type`.
-    Class,
-    /// Another IRI, as an object or a subject.
-    Object,
-    /// A literal as an object.
-    Literal,
-    /// The IRI of a graph.
-    Graph,
-    /// A variable of the text.
-    Variable,
-    /// A keyword of SPARQL.
-    Keyword,
-    /// A function of SPARQL.
-    Function,
-    /// A prefix with its colon; after PREFIX also with its IRI.
-    Prefix,
-}
-
-impl Kind {
-    /// The kind's name in JSON documents.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Predicate => "predicate",
-            Self::Class => "class",
-            Self::Object => "object",
-            Self::Literal => "literal",
-            Self::Graph => "graph",
-            Self::Variable => "variable",
-            Self::Keyword => "keyword",
-            Self::Function => "function",
-            Self::Prefix => "prefix",
-        }
+jindou_model::named_enum! {
+    /// The kind of a suggested item.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Kind {
+        /// A predicate.
+        Predicate = "predicate",
+        /// A class, as the object of `rdf:type`.
+        Class = "class",
+        /// Another IRI, as an object or a subject.
+        Object = "object",
+        /// A literal as an object.
+        Literal = "literal",
+        /// The IRI of a graph.
+        Graph = "graph",
+        /// A variable of the text.
+        Variable = "variable",
+        /// A keyword of SPARQL.
+        Keyword = "keyword",
+        /// A function of SPARQL.
+        Function = "function",
+        /// A prefix with its colon; after PREFIX also with its IRI.
+        Prefix = "prefix",
     }
+    /// The kind's name in JSON documents.
+    pub fn name;
 }
 
 /// A text that may stand at the cursor.

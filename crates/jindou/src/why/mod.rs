@@ -44,61 +44,42 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Largest number of reasons.
 const MOST: usize = 8;
 
-/// Kind of a reason, for programs; the message is for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ReasonKind {
-    /// A term that does not occur in the store.
-    UnknownTerm,
-    /// A literal that occurs in the store only with another language, datatype or case.
-    OtherLiteral,
-    /// A term that occurs in the store, but not as predicate, class, subject or object as the query requires.
-    OtherPosition,
-    /// A triple pattern or path without matches, although each of its terms occurs.
-    NoMatch,
-    /// Patterns that have matches each, but not together.
-    Join,
-    /// A condition of FILTER or HAVING that removes all solutions.
-    Filter,
-    /// A condition that is false or an error whatever the solution, such as one without variables.
-    NeverTrue,
-    /// The default graph has no triples.
-    EmptyDefaultGraph,
-    /// Matches exist, but only in graphs that this part of the query does not read.
-    OtherGraphs,
-    /// A graph that does not occur in the store.
-    UnknownGraph,
-    /// The store has no named graphs.
-    NoNamedGraphs,
-    /// MINUS removes every solution.
-    Minus,
-    /// LIMIT 0, OFFSET, or empty VALUES leave no row.
-    NothingAsked,
-    /// No particular part of the query was identified.
-    NoSolution,
-}
-
-impl ReasonKind {
-    /// The kind's name in JSON documents.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::UnknownTerm => "unknown-term",
-            Self::OtherLiteral => "other-literal",
-            Self::OtherPosition => "other-position",
-            Self::NoMatch => "no-match",
-            Self::Join => "join",
-            Self::Filter => "filter",
-            Self::NeverTrue => "never-true",
-            Self::EmptyDefaultGraph => "empty-default-graph",
-            Self::OtherGraphs => "other-graphs",
-            Self::UnknownGraph => "unknown-graph",
-            Self::NoNamedGraphs => "no-named-graphs",
-            Self::Minus => "minus",
-            Self::NothingAsked => "nothing-asked",
-            Self::NoSolution => "no-solution",
-        }
+jindou_model::named_enum! {
+    /// Kind of a reason, for programs; the message is for people.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum ReasonKind {
+        /// A term that does not occur in the store.
+        UnknownTerm = "unknown-term",
+        /// A literal that occurs in the store only with another language, datatype or case.
+        OtherLiteral = "other-literal",
+        /// A term that occurs in the store, but not as predicate, class, subject or object as the query requires.
+        OtherPosition = "other-position",
+        /// A triple pattern or path without matches, although each of its terms occurs.
+        NoMatch = "no-match",
+        /// Patterns that have matches each, but not together.
+        Join = "join",
+        /// A condition of FILTER or HAVING that removes all solutions.
+        Filter = "filter",
+        /// A condition that is false or an error whatever the solution, such as one without variables.
+        NeverTrue = "never-true",
+        /// The default graph has no triples.
+        EmptyDefaultGraph = "empty-default-graph",
+        /// Matches exist, but only in graphs that this part of the query does not read.
+        OtherGraphs = "other-graphs",
+        /// A graph that does not occur in the store.
+        UnknownGraph = "unknown-graph",
+        /// The store has no named graphs.
+        NoNamedGraphs = "no-named-graphs",
+        /// MINUS removes every solution.
+        Minus = "minus",
+        /// LIMIT 0, OFFSET, or empty VALUES leave no row.
+        NothingAsked = "nothing-asked",
+        /// No particular part of the query was identified.
+        NoSolution = "no-solution",
     }
+    /// The kind's name in JSON documents.
+    pub fn name;
 }
 
 /// Range of the query's text to which a reason refers. Lines and columns count from 1, columns in characters; offsets

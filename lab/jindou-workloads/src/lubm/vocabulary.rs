@@ -9,43 +9,28 @@ use jindou_model::term::{IRI, STRING};
 pub const ONTOLOGY: &str = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#";
 const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
-/// The 14 classes of which instances are generated, in the order of [`Class`].
-pub const CLASSES: [&str; 14] = [
-    "University",
-    "Department",
-    "FullProfessor",
-    "AssociateProfessor",
-    "AssistantProfessor",
-    "Lecturer",
-    "UndergraduateStudent",
-    "GraduateStudent",
-    "Course",
-    "GraduateCourse",
-    "Publication",
-    "ResearchGroup",
-    "TeachingAssistant",
-    "ResearchAssistant",
-];
+/// Defines an enum, and a list of its variants' names.
+macro_rules! names {
+    ($(#[$of_list:meta])* $list_vis:vis $list:ident, $(#[$of_enum:meta])* $vis:vis enum $enum:ident { $($name:ident)* }) => {
+        $(#[$of_list])*
+        $list_vis const $list: [&str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
 
-/// A class of which instances are generated; its number is its index in [`CLASSES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-#[allow(missing_docs)]
-pub enum Class {
-    University,
-    Department,
-    FullProfessor,
-    AssociateProfessor,
-    AssistantProfessor,
-    Lecturer,
-    UndergraduateStudent,
-    GraduateStudent,
-    Course,
-    GraduateCourse,
-    Publication,
-    ResearchGroup,
-    TeachingAssistant,
-    ResearchAssistant,
+        $(#[$of_enum])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        $vis enum $enum { $($name),* }
+    };
+}
+
+names! {
+    /// The 14 classes of which instances are generated, in the order of [`Class`].
+    pub CLASSES,
+    /// A class of which instances are generated; its number is its index in [`CLASSES`].
+    pub enum Class {
+        University Department FullProfessor AssociateProfessor AssistantProfessor Lecturer
+        UndergraduateStudent GraduateStudent Course GraduateCourse Publication ResearchGroup
+        TeachingAssistant ResearchAssistant
+    }
 }
 
 impl Class {
@@ -55,45 +40,15 @@ impl Class {
     }
 }
 
-/// The properties except `rdf:type`, in the order of [`Property`].
-const PROPERTIES: [&str; 16] = [
-    "name",
-    "subOrganizationOf",
-    "teacherOf",
-    "undergraduateDegreeFrom",
-    "mastersDegreeFrom",
-    "doctoralDegreeFrom",
-    "worksFor",
-    "emailAddress",
-    "telephone",
-    "researchInterest",
-    "headOf",
-    "memberOf",
-    "takesCourse",
-    "advisor",
-    "publicationAuthor",
-    "teachingAssistantOf",
-];
-
-#[derive(Clone, Copy)]
-#[repr(usize)]
-pub(super) enum Property {
-    Name,
-    SubOrganizationOf,
-    TeacherOf,
-    UndergraduateDegreeFrom,
-    MastersDegreeFrom,
-    DoctoralDegreeFrom,
-    WorksFor,
-    EmailAddress,
-    Telephone,
-    ResearchInterest,
-    HeadOf,
-    MemberOf,
-    TakesCourse,
-    Advisor,
-    PublicationAuthor,
-    TeachingAssistantOf,
+names! {
+    /// The properties in the order of [`Property`]. In the ontology their names start with a small letter.
+    PROPERTIES,
+    /// A property except `rdf:type`.
+    pub(super) enum Property {
+        Name SubOrganizationOf TeacherOf UndergraduateDegreeFrom MastersDegreeFrom
+        DoctoralDegreeFrom WorksFor EmailAddress Telephone ResearchInterest HeadOf MemberOf
+        TakesCourse Advisor PublicationAuthor TeachingAssistantOf
+    }
 }
 
 /// Largest number of departments of a university.
@@ -148,7 +103,11 @@ impl TermSpans {
         };
         let rdf_type = push(IRI, RDF_TYPE, None);
         let classes = CLASSES.map(|c| push(IRI, &format!("{ONTOLOGY}{c}"), None));
-        let properties = PROPERTIES.map(|p| push(IRI, &format!("{ONTOLOGY}{p}"), None));
+        let properties = PROPERTIES.map(|p| {
+            let (first, rest) = p.split_at(1);
+            let first = first.to_ascii_lowercase();
+            push(IRI, &format!("{ONTOLOGY}{first}{rest}"), None)
+        });
         let names = std::array::from_fn(|c| {
             (0..NAMES[c])
                 .map(|i| push(STRING, CLASSES[c], Some(i)))
