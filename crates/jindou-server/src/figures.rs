@@ -12,20 +12,12 @@ use std::time::Duration;
 /// A metric's name and its help text. Names of counters end in `_total`.
 type Row = (&'static str, &'static str);
 
+#[rustfmt::skip]
 const OWN: &[Row] = &[
-    (
-        "jindou_panics_total",
-        "Panics that ended a query, an update or a request with an internal error",
-    ),
-    (
-        "jindou_jobs_running",
-        "1 while a job on the whole store runs",
-    ),
+    ("jindou_panics_total", "Panics that ended a query, an update or a request with an internal error"),
+    ("jindou_jobs_running", "1 while a job on the whole store runs"),
     ("jindou_snapshot", "Snapshot number that queries read"),
-    (
-        "jindou_delta_edits",
-        "Quads that updates added to those that were loaded, and removed from them",
-    ),
+    ("jindou_delta_edits", "Quads that updates added to those that were loaded, and removed from them"),
     (
         "jindou_delta_bytes",
         "Memory of the changes made by updates since the store was loaded, in the snapshot that queries read",
@@ -36,64 +28,31 @@ const OWN: &[Row] = &[
     ("jindou_prepared_queries", "Prepared queries held"),
     ("jindou_plan_cache_plans", "Plans in the cache"),
     ("jindou_query_memory_bytes", "Memory of running queries"),
-    (
-        "jindou_query_memory_limit_bytes",
-        "Memory limit of all queries together",
-    ),
-    (
-        "process_resident_memory_bytes",
-        "Resident memory, including the mapped store",
-    ),
-    (
-        "jindou_warm_read_bytes",
-        "Bytes of the store that were read into memory since the start",
-    ),
+    ("jindou_query_memory_limit_bytes", "Memory limit of all queries together"),
+    ("process_resident_memory_bytes", "Resident memory, including the mapped store"),
+    ("jindou_warm_read_bytes", "Bytes of the store that were read into memory since the start"),
     (
         "jindou_warm_wanted_bytes",
         "Bytes of the store that are to be read into memory after the start: as many as there is room for",
     ),
-    (
-        "jindou_log_acknowledged_snapshot",
-        "Last snapshot that the log acknowledged",
-    ),
-    (
-        "jindou_log_durable_snapshot",
-        "Last snapshot that would survive a power failure",
-    ),
+    ("jindou_log_acknowledged_snapshot", "Last snapshot that the log acknowledged"),
+    ("jindou_log_durable_snapshot", "Last snapshot that would survive a power failure"),
     ("jindou_log_files", "Files of the log"),
     ("jindou_log_bytes", "Bytes of the log's files"),
     ("jindou_log_queued_records", "Records waiting for the log"),
-    (
-        "jindou_log_groups_total",
-        "Groups of records written by the log since it was opened",
-    ),
+    ("jindou_log_groups_total", "Groups of records written by the log since it was opened"),
     ("jindou_log_records_total", "Records in those groups"),
-    (
-        "jindou_log_failing",
-        "1 while the log cannot be written and updates are refused",
-    ),
+    ("jindou_log_failing", "1 while the log cannot be written and updates are refused"),
     (
         "jindou_merge_running",
         "1 while changes are being merged into segments; jindou_delta_edits counts those that wait for the next merge",
     ),
     ("jindou_merges_done_total", "Merges that succeeded"),
-    (
-        "jindou_merges_failed_total",
-        "Merges that ended early and left the store unchanged",
-    ),
+    ("jindou_merges_failed_total", "Merges that ended early and left the store unchanged"),
     ("jindou_merge_bytes_total", "Bytes written by merges"),
-    (
-        "jindou_merged_snapshot",
-        "Last snapshot merged into the segments",
-    ),
-    (
-        "jindou_merge_generations",
-        "Generations of files from merges that are in use",
-    ),
-    (
-        "jindou_changes_bytes",
-        "Memory of the changes since the last merge",
-    ),
+    ("jindou_merged_snapshot", "Last snapshot merged into the segments"),
+    ("jindou_merge_generations", "Generations of files from merges that are in use"),
+    ("jindou_changes_bytes", "Memory of the changes since the last merge"),
     (
         "jindou_changes_limit_bytes",
         "Memory of the changes at which a merge is started; at twice as much updates wait",
@@ -101,42 +60,22 @@ const OWN: &[Row] = &[
 ];
 
 /// Figures of a server with a shared log.
+#[rustfmt::skip]
 const REPLICA: &[Row] = &[
-    (
-        "jindou_replica_group",
-        "Newest group of the shared log that queries read",
-    ),
-    (
-        "jindou_replica_groups_behind",
-        "Groups that are known to exist and are not read yet",
-    ),
-    (
-        "jindou_replica_proof_age_seconds",
-        "Age of the last proof that no later group existed; -1 before the first",
-    ),
-    (
-        "jindou_replica_writes",
-        "1 if this server wrote the newest group",
-    ),
+    ("jindou_replica_group", "Newest group of the shared log that queries read"),
+    ("jindou_replica_groups_behind", "Groups that are known to exist and are not read yet"),
+    ("jindou_replica_proof_age_seconds", "Age of the last proof that no later group existed; -1 before the first"),
+    ("jindou_replica_writes", "1 if this server wrote the newest group"),
     ("jindou_replica_puts_total", "Puts of groups"),
     ("jindou_replica_put_seconds_total", "Their time together"),
-    (
-        "jindou_replica_failed_requests_total",
-        "Requests to the bucket that failed or whose outcome is unknown",
-    ),
+    ("jindou_replica_failed_requests_total", "Requests to the bucket that failed or whose outcome is unknown"),
     (
         "jindou_replica_lost_puts_total",
         "Rollbacks of uncommitted changes, most after another server had written a put's number",
     ),
     ("jindou_replica_listings_total", "Listings of the bucket"),
-    (
-        "jindou_replica_servers_listed",
-        "Servers with an entry in the log that is not too old, this one included",
-    ),
-    (
-        "jindou_replica_servers_in_contact",
-        "Other servers in contact, which acknowledgements of updates wait for",
-    ),
+    ("jindou_replica_servers_listed", "Servers with an entry in the log that is not too old, this one included"),
+    ("jindou_replica_servers_in_contact", "Other servers in contact, which acknowledgements of updates wait for"),
 ];
 
 /// Names of servers: of this one and the log's writer, and of those that have a shard. Set to 1.
@@ -170,31 +109,17 @@ const OTHER: &[Row] = &[
 ];
 
 /// Figures about each shard, by its number.
+#[rustfmt::skip]
 const SHARD: &[Row] = &[
-    (
-        "jindou_shard_holders",
-        "Connected servers that have the shard, this one included",
-    ),
-    (
-        "jindou_shard_bases",
-        "Bases of the shard that are on this server",
-    ),
-    (
-        "jindou_shard_bytes",
-        "Bytes of the shard's files on this server",
-    ),
-    (
-        "jindou_shard_requests_total",
-        "Messages with requests for the shard that were sent to other servers",
-    ),
+    ("jindou_shard_holders", "Connected servers that have the shard, this one included"),
+    ("jindou_shard_bases", "Bases of the shard that are on this server"),
+    ("jindou_shard_bytes", "Bytes of the shard's files on this server"),
+    ("jindou_shard_requests_total", "Messages with requests for the shard that were sent to other servers"),
     (
         "jindou_shard_requests_hedged_total",
         "Those that were also sent to a second server, since the first one was slow",
     ),
-    (
-        "jindou_shard_requests_failed_over_total",
-        "Those that another server got, since the first one failed",
-    ),
+    ("jindou_shard_requests_failed_over_total", "Those that another server got, since the first one failed"),
 ];
 
 /// A metric, with or without labels.

@@ -68,34 +68,15 @@ type Property = (
 );
 
 /// Properties, each with its direct superproperties, the class of its subjects, and its inverse.
+#[rustfmt::skip]
 const PROPERTIES: &[Property] = &[
-    (
-        "doctoralDegreeFrom",
-        &["degreeFrom"],
-        None,
-        Some("hasAlumnus"),
-    ),
-    (
-        "headOf",
-        &["worksFor", "memberOf"],
-        Some("Chair"),
-        Some("member"),
-    ),
-    (
-        "mastersDegreeFrom",
-        &["degreeFrom"],
-        None,
-        Some("hasAlumnus"),
-    ),
+    ("doctoralDegreeFrom", &["degreeFrom"], None, Some("hasAlumnus")),
+    ("headOf", &["worksFor", "memberOf"], Some("Chair"), Some("member")),
+    ("mastersDegreeFrom", &["degreeFrom"], None, Some("hasAlumnus")),
     ("memberOf", &[], None, Some("member")),
     ("takesCourse", &[], Some("Student"), None),
     ("teachingAssistantOf", &[], Some("TeachingAssistant"), None),
-    (
-        "undergraduateDegreeFrom",
-        &["degreeFrom"],
-        None,
-        Some("hasAlumnus"),
-    ),
+    ("undergraduateDegreeFrom", &["degreeFrom"], None, Some("hasAlumnus")),
     ("worksFor", &["memberOf"], None, Some("member")),
 ];
 

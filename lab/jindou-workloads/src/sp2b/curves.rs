@@ -31,200 +31,54 @@ impl DocumentClass {
     ];
 }
 
-/// Probability of each attribute for documents of one class.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AttributeShares {
-    pub(super) summary: f64,
-    pub(super) address: f64,
-    pub(super) author: f64,
-    pub(super) booktitle: f64,
-    pub(super) cdrom: f64,
-    pub(super) chapter: f64,
-    pub(super) cite: f64,
-    pub(super) crossref: f64,
-    pub(super) editor: f64,
-    pub(super) ee: f64,
-    pub(super) isbn: f64,
-    pub(super) journal: f64,
-    pub(super) month: f64,
-    pub(super) note: f64,
-    pub(super) number: f64,
-    pub(super) pages: f64,
-    pub(super) publisher: f64,
-    pub(super) school: f64,
-    pub(super) series: f64,
-    pub(super) url: f64,
-    pub(super) volume: f64,
-    pub(super) year: f64,
+/// Defines a struct of a document's attributes, and its values for each class, which are in the order of the classes.
+macro_rules! attributes {
+    ($($attribute:ident: $($share:literal)*;)*) => {
+        /// Probability of each attribute for documents of one class.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(super) struct AttributeShares {
+            $(pub(super) $attribute: f64,)*
+        }
+
+        impl DocumentClass {
+            /// The probabilities of this class's attributes. Titles are not included, since every document has one.
+            pub(super) const fn attributes(self) -> AttributeShares {
+                const CLASSES: usize = DocumentClass::ALL.len();
+                AttributeShares {
+                    $($attribute: {
+                        const SHARES: [f64; CLASSES] = [$($share),*];
+                        SHARES[self as usize]
+                    },)*
+                }
+            }
+        }
+    };
 }
 
-const NONE: AttributeShares = AttributeShares {
-    summary: 0.0,
-    address: 0.0,
-    author: 0.0,
-    booktitle: 0.0,
-    cdrom: 0.0,
-    chapter: 0.0,
-    cite: 0.0,
-    crossref: 0.0,
-    editor: 0.0,
-    ee: 0.0,
-    isbn: 0.0,
-    journal: 0.0,
-    month: 0.0,
-    note: 0.0,
-    number: 0.0,
-    pages: 0.0,
-    publisher: 0.0,
-    school: 0.0,
-    series: 0.0,
-    url: 0.0,
-    volume: 0.0,
-    year: 0.0,
-};
-
-const JOURNAL: AttributeShares = AttributeShares {
-    editor: 0.7,
-    number: 0.9224,
-    volume: 0.9982,
-    year: 1.0,
-    ..NONE
-};
-
-const ARTICLE: AttributeShares = AttributeShares {
-    summary: 0.01,
-    author: 0.9895,
-    booktitle: 0.0006,
-    cdrom: 0.0112,
-    cite: 0.0048,
-    crossref: 0.0006,
-    ee: 0.6781,
-    journal: 0.9994,
-    month: 0.0065,
-    note: 0.0297,
-    pages: 0.9261,
-    publisher: 0.0006,
-    url: 0.9986,
-    ..NONE
-};
-
-const INPROCEEDINGS: AttributeShares = AttributeShares {
-    summary: 0.01,
-    author: 0.997,
-    booktitle: 1.0,
-    cdrom: 0.0162,
-    cite: 0.0104,
-    crossref: 0.8003,
-    ee: 0.6519,
-    number: 0.0001,
-    pages: 0.9489,
-    url: 1.0,
-    year: 1.0,
-    ..NONE
-};
-
-const PROCEEDINGS: AttributeShares = AttributeShares {
-    address: 0.0004,
-    author: 0.0001,
-    booktitle: 0.9579,
-    cite: 0.0001,
-    crossref: 0.0016,
-    editor: 0.7992,
-    ee: 0.0019,
-    isbn: 0.8592,
-    journal: 0.0004,
-    month: 0.0001,
-    note: 0.0002,
-    number: 0.0009,
-    publisher: 0.9737,
-    series: 0.5791,
-    url: 0.986,
-    volume: 0.567,
-    year: 1.0,
-    ..NONE
-};
-
-const BOOK: AttributeShares = AttributeShares {
-    author: 0.8937,
-    booktitle: 0.0183,
-    cdrom: 0.0032,
-    cite: 0.0079,
-    editor: 0.104,
-    ee: 0.0079,
-    isbn: 0.9294,
-    month: 0.0008,
-    publisher: 0.9992,
-    series: 0.5365,
-    url: 0.2373,
-    volume: 0.5024,
-    year: 1.0,
-    ..NONE
-};
-
-const INCOLLECTION: AttributeShares = AttributeShares {
-    author: 0.8459,
-    booktitle: 1.0,
-    cdrom: 0.0138,
-    chapter: 0.0005,
-    cite: 0.0047,
-    crossref: 0.6951,
-    ee: 0.361,
-    isbn: 0.0073,
-    pages: 0.6849,
-    publisher: 0.0237,
-    url: 0.9992,
-    year: 1.0,
-    ..NONE
-};
-
-const PHD_THESIS: AttributeShares = AttributeShares {
-    author: 1.0,
-    ee: 0.1444,
-    isbn: 0.0222,
-    month: 0.0333,
-    number: 0.0333,
-    publisher: 0.0444,
-    school: 1.0,
-    series: 0.0222,
-    url: 0.0222,
-    volume: 0.0111,
-    year: 1.0,
-    ..NONE
-};
-
-const MASTERS_THESIS: AttributeShares = AttributeShares {
-    author: 1.0,
-    school: 1.0,
-    url: 0.375,
-    year: 1.0,
-    ..NONE
-};
-
-const WWW: AttributeShares = AttributeShares {
-    author: 0.9973,
-    booktitle: 0.0001,
-    editor: 0.0004,
-    note: 0.0273,
-    url: 0.9624,
-    year: 0.0011,
-    ..NONE
-};
-
-impl DocumentClass {
-    /// The probabilities of this class's attributes. Titles are not included, since every document has one.
-    pub(super) const fn attributes(self) -> AttributeShares {
-        match self {
-            Self::Journal => JOURNAL,
-            Self::Article => ARTICLE,
-            Self::Inproceedings => INPROCEEDINGS,
-            Self::Proceedings => PROCEEDINGS,
-            Self::Book => BOOK,
-            Self::Incollection => INCOLLECTION,
-            Self::PhdThesis => PHD_THESIS,
-            Self::MastersThesis => MASTERS_THESIS,
-            Self::Www => WWW,
-        }
-    }
+attributes! {
+    //         Journal Article Proceedings Inproc. Book   Incoll. PhdThesis Masters Www
+    summary:   0.0     0.01    0.0         0.01    0.0    0.0     0.0       0.0     0.0;
+    address:   0.0     0.0     0.0004      0.0     0.0    0.0     0.0       0.0     0.0;
+    author:    0.0     0.9895  0.0001      0.997   0.8937 0.8459  1.0       1.0     0.9973;
+    booktitle: 0.0     0.0006  0.9579      1.0     0.0183 1.0     0.0       0.0     0.0001;
+    cdrom:     0.0     0.0112  0.0         0.0162  0.0032 0.0138  0.0       0.0     0.0;
+    chapter:   0.0     0.0     0.0         0.0     0.0    0.0005  0.0       0.0     0.0;
+    cite:      0.0     0.0048  0.0001      0.0104  0.0079 0.0047  0.0       0.0     0.0;
+    crossref:  0.0     0.0006  0.0016      0.8003  0.0    0.6951  0.0       0.0     0.0;
+    editor:    0.7     0.0     0.7992      0.0     0.104  0.0     0.0       0.0     0.0004;
+    ee:        0.0     0.6781  0.0019      0.6519  0.0079 0.361   0.1444    0.0     0.0;
+    isbn:      0.0     0.0     0.8592      0.0     0.9294 0.0073  0.0222    0.0     0.0;
+    journal:   0.0     0.9994  0.0004      0.0     0.0    0.0     0.0       0.0     0.0;
+    month:     0.0     0.0065  0.0001      0.0     0.0008 0.0     0.0333    0.0     0.0;
+    note:      0.0     0.0297  0.0002      0.0     0.0    0.0     0.0       0.0     0.0273;
+    number:    0.9224  0.0     0.0009      0.0001  0.0    0.0     0.0333    0.0     0.0;
+    pages:     0.0     0.9261  0.0         0.9489  0.0    0.6849  0.0       0.0     0.0;
+    publisher: 0.0     0.0006  0.9737      0.0     0.9992 0.0237  0.0444    0.0     0.0;
+    school:    0.0     0.0     0.0         0.0     0.0    0.0     1.0       1.0     0.0;
+    series:    0.0     0.0     0.5791      0.0     0.5365 0.0     0.0222    0.0     0.0;
+    url:       0.0     0.9986  0.986       1.0     0.2373 0.9992  0.0222    0.375   0.9624;
+    volume:    0.9982  0.0     0.567       0.0     0.5024 0.0     0.0111    0.0     0.0;
+    year:      1.0     0.0     1.0         1.0     1.0    1.0     1.0       1.0     0.0011;
 }
 
 /// a / (1 + b · e^(−c · (year − from))) + d
