@@ -340,20 +340,17 @@ pub struct ScopeAccount {
 /// The counters of this thread. Neither allocates nor blocks.
 #[must_use]
 pub fn account() -> ThreadAccount {
-    LOCAL.with(|local| {
-        // SAFETY: as in `ThreadState::tell`.
-        let scope = unsafe { local.scope.get().as_ref() }.map(|shared| ScopeAccount {
-            beyond_limit: shared.budget.used().saturating_sub(shared.budget.limit()) as i64,
-        });
-        ThreadAccount {
-            has_token: !local.token.get().is_null(),
-            checks: local.checks.get(),
-            looks: local.looks.get(),
-            stay: local.stay.get(),
-            charged: local.charged.get(),
-            charged_before: local.charged_before.get(),
-            scope,
-        }
+    let scope = with_current(|shared| ScopeAccount {
+        beyond_limit: shared.budget.used().saturating_sub(shared.budget.limit()) as i64,
+    });
+    LOCAL.with(|local| ThreadAccount {
+        has_token: !local.token.get().is_null(),
+        checks: local.checks.get(),
+        looks: local.looks.get(),
+        stay: local.stay.get(),
+        charged: local.charged.get(),
+        charged_before: local.charged_before.get(),
+        scope,
     })
 }
 
