@@ -28,6 +28,12 @@ enum TermsOrigin<'a> {
     Other(&'a dyn TermSource, Option<&'a TailTerms>),
 }
 
+/// True if a source has the term with this id. It may have another term of a new id whose text is not elsewhere: the
+/// one before the id was freed.
+fn is_sourced(tail: &TailTerms, v: VertexId) -> bool {
+    v.0 < FIRST_TAIL_ID || tail.is_elsewhere(v)
+}
+
 impl<'a> Vocabulary<'a> {
     /// The terms of a dictionary, and the terms that updates added to it.
     #[must_use]
@@ -45,7 +51,8 @@ impl<'a> Vocabulary<'a> {
         Self(TermsOrigin::Other(source, None))
     }
 
-    /// As [`Self::other`], with the terms that updates added, which this process has.
+    /// As [`Self::other`], with the terms that updates added. The source has the text of those that `tail` has elsewhere,
+    /// and possibly other text of ids that were freed since.
     #[must_use]
     pub fn other_with(source: &'a dyn TermSource, tail: &'a TailTerms) -> Self {
         Self(TermsOrigin::Other(source, Some(tail)))
@@ -66,7 +73,8 @@ impl<'a> Vocabulary<'a> {
                 let mut found = Vec::with_capacity(1);
                 source.lookup_many(&[canonical], &mut found);
                 let found = found.first().copied().filter(|&id| id != NO_VERTEX);
-                found.map(VertexId)
+                let found = found.map(VertexId);
+                found.filter(|&v| tail.is_none_or(|tail| is_sourced(tail, v)))
             }
         }
     }
@@ -96,7 +104,11 @@ impl<'a> Vocabulary<'a> {
                     ids.filter(|(id, _)| **id == NO_VERTEX).unzip();
                 let mut found = Vec::with_capacity(others.len());
                 source.lookup_many(&others, &mut found);
-                slots.into_iter().zip(found).for_each(|(to, id)| *to = id);
+                for (to, id) in slots.into_iter().zip(found) {
+                    if is_sourced(tail, VertexId(id)) {
+                        *to = id;
+                    }
+                }
             }
         }
     }
@@ -112,7 +124,7 @@ impl<'a> Vocabulary<'a> {
                     dictionary.term(v, out)
                 }
             }
-            TermsOrigin::Other(_, Some(tail)) if v.0 >= FIRST_TAIL_ID => {
+            TermsOrigin::Other(_, Some(tail)) if !is_sourced(tail, v) => {
                 let term = tail.term(v);
                 term.map(|t| out.extend_from_slice(t)).is_some()
             }
@@ -265,8 +277,9 @@ impl TermDecoding<'_> {
     #[inline(never)]
     fn tail_term(&mut self, id: VertexId) -> Option<&[u8]> {
         match &mut self.0 {
-            Decoding::Stored(_, tail) | Decoding::Other(_, Some(tail)) => tail.term(id),
-            Decoding::Other(fetched, None) => fetched.term(id),
+            Decoding::Stored(_, tail) => tail.term(id),
+            Decoding::Other(_, Some(tail)) if !is_sourced(tail, id) => tail.term(id),
+            Decoding::Other(fetched, _) => fetched.term(id),
         }
     }
 
@@ -276,7 +289,12 @@ impl TermDecoding<'_> {
     pub fn prefetch(&mut self, ids: &[u32]) {
         match &mut self.0 {
             Decoding::Stored(decoder, _) => decoder.prefetch(ids),
-            Decoding::Other(fetched, _) => fetched.fetch(ids),
+            Decoding::Other(fetched, None) => fetched.fetch(ids),
+            Decoding::Other(fetched, Some(tail)) => {
+                let ids = ids.iter().copied();
+                let asked: Vec<u32> = ids.filter(|&id| is_sourced(tail, VertexId(id))).collect();
+                fetched.fetch(&asked);
+            }
         }
     }
 }

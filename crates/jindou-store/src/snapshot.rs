@@ -358,7 +358,7 @@ impl Snapshot {
     #[must_use]
     pub fn is_known(&self, v: u32) -> bool {
         match v >= FIRST_TAIL_ID {
-            true => self.delta.tail.term(VertexId(v)).is_some(),
+            true => self.delta.tail.is_assigned(VertexId(v)),
             false => v != NO_VERTEX && v <= self.base.vertices(),
         }
     }
@@ -461,7 +461,8 @@ impl Snapshot {
         self.vocabulary().term(v, out)
     }
 
-    /// The terms that updates added after the load.
+    /// The terms that updates added after the load. In a sharded store, the text of merged terms of other shards is
+    /// elsewhere.
     #[must_use]
     pub fn tail(&self) -> &TailTerms {
         &self.delta.tail

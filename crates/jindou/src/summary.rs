@@ -94,6 +94,7 @@ impl Summary {
     /// The statistics of a snapshot. O(predicates + classes + characteristic sets).
     pub(crate) fn from_snapshot(snapshot: &Snapshot) -> Self {
         let base = snapshot.base();
+        fetch_names(snapshot);
         let iri = |v: u32| {
             let mut bytes = Vec::new();
             match snapshot
@@ -165,8 +166,18 @@ impl Database {
     }
 }
 
+/// Fetches the names of the predicates and classes that other shards have, in one round trip.
+fn fetch_names(snapshot: &Snapshot) {
+    if let Some(sharded) = snapshot.as_sharded() {
+        let predicates = (0..snapshot.predicate_count()).map(PredicateId);
+        let classes = snapshot.classes().into_iter().map(|(class, _)| class);
+        sharded.fetch_terms(predicates.map(|p| snapshot.vertex_of(p).0).chain(classes));
+    }
+}
+
 /// Replaces the counts in a report on a store's files by those of a snapshot that includes the log's transactions.
 pub(crate) fn add_log(snapshot: &Snapshot, report: &mut InfoReport) {
+    fetch_names(snapshot);
     let term = |v: u32| {
         let mut bytes = Vec::new();
         snapshot.term(VertexId(v), &mut bytes);

@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
 /// Version of the protocol. A server only accepts its own version.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 const HEADER: usize = 32;
 
 /// The kind of a message.

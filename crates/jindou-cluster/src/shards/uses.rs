@@ -49,11 +49,8 @@ pub(super) fn uses_at(
     (scope, statistics): (GraphScope<'_>, &Statistics),
     scratch: &mut Vec<u32>,
 ) -> Option<u64> {
-    let sets = own.sets();
-    let predicates = [
-        (Direction::In, sets.in_predicates(id)),
-        (Direction::Out, sets.out_predicates(id)),
-    ];
+    let [into, out] = [Direction::In, Direction::Out].map(|d| own.predicates_of(id, d));
+    let predicates = [(Direction::In, &*into), (Direction::Out, &*out)];
     let edges = |p, direction, is_seen| {
         let view = own.edges(p, direction);
         let seen = is_seen || !view.read(key, scope, scratch).is_empty();

@@ -4,7 +4,7 @@ use super::Reply;
 use super::uses::uses_at;
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::LocalKey;
-use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_model::{Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId};
 use jindou_store::Base;
 use jindou_store::shard::OwnData;
 use jindou_text::{OpenText, SearchedTerms, TermJudge, WordQuery};
@@ -29,6 +29,9 @@ const MOST_TERMS: usize = 20_000;
 const MOST_EACH: usize = 200;
 /// No further terms are added once the reply has this many bytes of terms.
 const MOST_BYTES: usize = 4 << 20;
+
+/// In a position: the rest is a number of a merged new term, which no index has. Other positions are lower.
+const MERGED: u64 = 1 << 63;
 
 /// The parameters of a search at one shard.
 pub(super) struct OwnSearch<'a> {
@@ -102,10 +105,20 @@ fn find_within(
         cut: false,
         scratch: Vec::new(),
     };
-    let next = match base.indexes().get::<OpenText>() {
-        Some(index) => builder.by_index(index, &query, kind)?,
-        None if builder.are_labels_few(kind) => builder.by_labels(),
-        None => builder.by_strings(),
+    let next = if asked.from & MERGED == MERGED {
+        builder.by_merged()
+    } else {
+        match base.indexes().get::<OpenText>() {
+            Some(index) => builder.by_index(index, &query, kind)?.or(Some(MERGED)),
+            // These are all labels, those that updates added among them.
+            None if builder.are_labels_few(kind) => builder.by_labels(),
+            None => builder.by_strings().or(Some(MERGED)),
+        }
+    };
+    let next = match next {
+        Some(MERGED) if builder.cut => None,
+        Some(MERGED) => builder.by_merged(),
+        next => next,
     };
     Ok(Reply::Words {
         ids: builder.ids,
@@ -238,6 +251,30 @@ impl ReplyBuilder<'_> {
                 if Instant::now() >= self.turn {
                     return Some(at.into());
                 }
+            }
+        }
+        None
+    }
+
+    /// Examines the shard's merged new terms. Positions are their numbers and [`MERGED`].
+    fn by_merged(&mut self) -> Option<u64> {
+        let terms = self.own.merged_terms();
+        let mut at = self.asked.from.saturating_sub(MERGED) as u32;
+        while at < terms.len() {
+            let to = at.saturating_add(CHECK).min(terms.len());
+            // Consecutive ids have the same owner.
+            if self.own.key(FIRST_TAIL_ID + at).is_some() {
+                for id in (FIRST_TAIL_ID + at)..(FIRST_TAIL_ID + to) {
+                    let term = terms.term(VertexId(id));
+                    if term.is_some_and(|term| self.matcher.fit(term).is_some()) && !self.take(id) {
+                        self.cut = true;
+                        return None;
+                    }
+                }
+            }
+            at = to;
+            if at < terms.len() && Instant::now() >= self.turn {
+                return Some(MERGED | u64::from(at));
             }
         }
         None

@@ -10,7 +10,7 @@ use crate::options::{DEFAULT_BATCH_ROWS, Spawned};
 use crate::terms::QueryTerms;
 use crate::worker::guarded;
 use jindou_graph::Graph;
-use jindou_model::{CancelToken, Error, FIRST_TAIL_ID, MemoryBudget, Result, VertexId};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId};
 use jindou_plan::{Exploration, Step};
 use std::sync::atomic::AtomicBool;
 
@@ -54,9 +54,8 @@ pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> ShippedTerms {
         return terms;
     }
     let all = rows.columns.iter().flatten().copied();
-    // The coordinator has all terms that updates added, so they are not sent.
-    let is_sent = |id: u32| id < FIRST_TAIL_ID && sharded.owns(id);
-    let mut ids: Vec<u32> = all.filter(|&id| is_sent(id)).collect();
+    // The coordinator has the terms that updates added since the last merge, which no shard owns yet.
+    let mut ids: Vec<u32> = all.filter(|&id| sharded.owns(id)).collect();
     ids.sort_unstable();
     ids.dedup();
     ids.truncate(MOST_TERMS);

@@ -8,5 +8,5 @@ mod tail;
 mod vertices;
 
 pub use list::CowVec;
-pub use tail::{TailTerms, TermsMark, count_of_runs, push_number};
+pub use tail::{TailTerms, TermRuns, TermsMark, count_of_runs, push_number};
 pub use vertices::{BaseSets, MoreChange, VertexDelta};

@@ -1,5 +1,8 @@
 //! Terms that updates added: their ids are those from [`FIRST_TAIL_ID`] on. Snapshots share them. The id of a term that
 //! no quad uses any more can be freed, and is then assigned to the next new term.
+//!
+//! A server of a sharded store has the text of terms that were added since the last merge, and of those merged terms
+//! that its shards own or that all shards keep. The text of other merged terms is *elsewhere*: at their owners.
 
 use crate::segment::CowTree;
 use jindou_model::{FIRST_TAIL_ID, VertexId};
@@ -11,8 +14,8 @@ const CHUNK: usize = 128;
 /// Chunks per shelf: the pointers to chunks are in two levels, so that adding a term does not copy all pointers.
 const SHELF: usize = 256;
 
-/// Some terms, one after the other. A free number has an empty one. A full chunk all of whose numbers are free has no
-/// ends.
+/// Some terms, one after the other. A number that is free, or whose text is elsewhere, has an empty one. A full chunk of
+/// empty ones has no ends.
 #[derive(Clone, Debug, Default)]
 struct TermChunk {
     bytes: Vec<u8>,
@@ -35,7 +38,7 @@ impl TermChunk {
         self.ends.push(self.bytes.len() as u32);
     }
 
-    /// The chunk with other terms at some places, ascending; empty ones are freed.
+    /// The chunk with other terms at some places, ascending; they may be empty.
     fn with(&self, changes: &[(usize, &[u8])]) -> Self {
         let slots = match self.ends.len() {
             0 => CHUNK,
@@ -78,6 +81,24 @@ pub struct TailTerms {
     free: CowTree<u64>,
     /// Number of free numbers.
     free_count: u32,
+    /// Numbers of terms whose text all shards of a sharded store keep.
+    shared: CowTree<u32>,
+}
+
+/// The terms of a sharded store's file, which has the text of some terms only. Runs are `[first, end)`, ascending and
+/// not adjacent.
+#[derive(Clone, Copy, Debug)]
+pub struct TermRuns<'a> {
+    /// The number after the last one that was assigned.
+    pub len: u32,
+    /// Numbers of the terms in the file.
+    pub present: &'a [[u32; 2]],
+    /// Free numbers.
+    pub free: &'a [[u32; 2]],
+    /// Number of terms whose text is elsewhere.
+    pub elsewhere: u32,
+    /// Numbers of terms whose text all shards keep, ascending.
+    pub shared: &'a [u32],
 }
 
 /// Identity of the terms with [`TailTerms::PART`] consecutive numbers. It keeps no term in memory.
@@ -134,6 +155,43 @@ impl TailTerms {
         self.free_count
     }
 
+    /// Number of terms whose text is elsewhere. O(1).
+    #[must_use]
+    pub fn elsewhere_count(&self) -> u32 {
+        self.len - self.free_count - self.numbers.len() as u32
+    }
+
+    /// Returns true if a term has the id. O(1) if its text is here.
+    #[must_use]
+    pub fn is_assigned(&self, id: VertexId) -> bool {
+        self.term(id).is_some() || self.is_elsewhere(id)
+    }
+
+    /// Returns true if a term has the id, and its text is elsewhere. O(log free runs).
+    #[must_use]
+    pub fn is_elsewhere(&self, id: VertexId) -> bool {
+        let number = id.0.checked_sub(FIRST_TAIL_ID);
+        self.elsewhere_count() > 0
+            && number.is_some_and(|n| {
+                n < self.len && self.get(n).is_none() && !self.are_free([n, n + 1])
+            })
+    }
+
+    /// The free numbers as runs `[first, end)`, ascending and not adjacent.
+    pub fn free_runs(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
+        self.free.iter().map(bounds)
+    }
+
+    /// Numbers of the terms whose text all shards keep, ascending.
+    pub fn shared(&self) -> impl Iterator<Item = u32> + '_ {
+        self.shared.iter()
+    }
+
+    /// Makes all shards keep the text of the terms with these numbers, ascending. Their text must be here.
+    pub fn share(&mut self, numbers: &[u32]) {
+        self.shared.apply(numbers, &[]);
+    }
+
     /// The numbers that the next `count` new terms get, as runs `[first, end)`, ascending: free ones first, then those
     /// from [`Self::len`] on. `None` if some would not be below `limit`. O(runs).
     #[must_use]
@@ -141,7 +199,7 @@ impl TailTerms {
         let mut runs = Vec::new();
         let mut left = count;
         // Runs ascend by their ends, and so by their beginnings.
-        for [first, end] in self.free.iter().map(bounds) {
+        for [first, end] in self.free_runs() {
             if left == 0 {
                 break;
             }
@@ -225,7 +283,7 @@ impl TailTerms {
         self.len += 1;
     }
 
-    /// Replaces terms, by their numbers, ascending; an empty one frees its number.
+    /// Replaces terms, by their numbers, ascending; they may be empty.
     fn change(&mut self, changes: &[(u32, &[u8])]) {
         let shelves = Arc::make_mut(&mut self.shelves);
         let empty: Arc<TermChunk> = Arc::default();
@@ -247,14 +305,19 @@ impl TailTerms {
         }
     }
 
-    /// Frees the numbers in runs `[first, end)`, which are ascending, not adjacent, and not free. O(terms log terms).
+    /// Frees the numbers in runs `[first, end)`, which are ascending, not adjacent, not empty, and not free. O(terms log terms).
     pub fn free(&mut self, runs: &[[u32; 2]]) {
         let numbers = || runs.iter().flat_map(|r| r[0]..r[1]);
         let known = numbers().filter_map(|n| Some(hash_of(self.get(n)?) | u64::from(n)));
         let mut index: Vec<u64> = known.collect();
         index.sort_unstable();
         self.numbers.apply(&[], &index);
-        self.free_count += index.len() as u32;
+        self.free_count += runs.iter().map(|r| r[1] - r[0]).sum::<u32>();
+        if !self.shared.is_empty() {
+            let ranges = runs.iter().map(|r| self.shared.range(r[0], r[1] - 1));
+            let gone: Vec<u32> = ranges.flatten().flatten().copied().collect();
+            self.shared.apply(&[], &gone);
+        }
         self.change(&numbers().map(|n| (n, &[][..])).collect::<Vec<_>>());
         self.note_free(runs);
     }
@@ -284,7 +347,7 @@ impl TailTerms {
         self.free.apply(&made, &gone);
     }
 
-    /// Id of a term of the tail. O(log terms).
+    /// Id of a term of the tail whose text is here. O(log terms).
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         if self.len == 0 {
@@ -299,12 +362,12 @@ impl TailTerms {
             .map(|n| VertexId(FIRST_TAIL_ID + n))
     }
 
-    /// The terms of all numbers, in their order; a free number has an empty one.
+    /// The terms of all numbers, in their order; a number that is free, or whose text is elsewhere, has an empty one.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len).map(|n| self.get(n).unwrap_or_default())
     }
 
-    /// The hash (upper 32 bits) and number (lower 32 bits) of each term, ascending.
+    /// The hash (upper 32 bits) and number (lower 32 bits) of each term whose text is here, ascending.
     pub fn order(&self) -> impl Iterator<Item = u64> + '_ {
         self.numbers.iter()
     }
@@ -314,49 +377,216 @@ impl TailTerms {
     /// nothing is hashed or sorted.
     #[must_use]
     pub fn from_parts(bytes: &[u8], ends: &[u64], order: &[u64]) -> Option<Self> {
+        let free = free_runs(ends);
         let len = u32::try_from(ends.len()).ok()?;
-        let sound = order.windows(2).all(|w| w[0] < w[1])
-            && order.iter().all(|&x| (x as u32) < len)
-            && ends.is_sorted()
-            && ends.last().copied().unwrap_or(0) == bytes.len() as u64;
+        let out = Self::restored(bytes, (len, ends.iter().copied()), order, &free)?;
+        (out.elsewhere_count() == 0).then_some(out)
+    }
+
+    /// As [`Self::from_parts`], for a file with the text of some terms: `ends` has the end of each of these.
+    #[must_use]
+    pub fn from_runs(
+        bytes: &[u8],
+        ends: &[u64],
+        order: &[u64],
+        runs: &TermRuns<'_>,
+    ) -> Option<Self> {
+        let is_sound = |list: &[[u32; 2]]| {
+            let apart = list.windows(2).all(|w| w[0][1] < w[1][0]);
+            apart && list.iter().all(|r| r[0] < r[1] && r[1] <= runs.len)
+        };
+        let [present, free] = [count_of_runs(runs.present)?, count_of_runs(runs.free)?];
+        let all = present.checked_add(free)?.checked_add(runs.elsewhere)?;
+        let sound = is_sound(runs.present)
+            && is_sound(runs.free)
+            && all == runs.len
+            && [ends.len(), order.len()] == [present as usize; 2]
+            && runs.shared.windows(2).all(|w| w[0] < w[1]);
+        if !sound {
+            return None;
+        }
+        // A number without text ends where the one before does.
+        let (mut own, mut present) = (ends.iter(), runs.present.iter().peekable());
+        let mut end = 0;
+        let all = (0..runs.len).map(|n| {
+            while present.next_if(|run| run[1] <= n).is_some() {}
+            if present.peek().is_some_and(|run| run[0] <= n) {
+                end = own.next().copied().unwrap_or(end);
+            }
+            end
+        });
+        let mut out = Self::restored(bytes, (runs.len, all), order, runs.free)?;
+        let is_empty = |&[first, end]: &[u32; 2]| (first..end).all(|n| out.get(n).is_none());
+        let has_text = |&[first, end]: &[u32; 2]| (first..end).all(|n| out.get(n).is_some());
+        let sound = runs.free.iter().all(is_empty)
+            && runs.present.iter().all(has_text)
+            && runs.shared.iter().all(|&n| out.get(n).is_some());
+        out.share(runs.shared);
+        sound.then_some(out)
+    }
+
+    /// The terms with `len` numbers, given the ends of all of them. O(len).
+    fn restored(
+        bytes: &[u8],
+        (len, mut ends): (u32, impl Iterator<Item = u64>),
+        order: &[u64],
+        free: &[[u32; 2]],
+    ) -> Option<Self> {
+        let sound =
+            order.windows(2).all(|w| w[0] < w[1]) && order.iter().all(|&x| (x as u32) < len);
         if !sound {
             return None;
         }
         let mut out = Self {
             len,
+            free_count: count_of_runs(free)?,
             ..Self::default()
         };
-        let free = free_runs(ends);
-        out.free_count = count_of_runs(&free)?;
-        out.free
-            .apply(&free.into_iter().map(run).collect::<Vec<u64>>(), &[]);
-        if order.len() as u64 != u64::from(len - out.free_count) {
+        let runs: Vec<u64> = free.iter().copied().map(run).collect();
+        out.free.apply(&runs, &[]);
+        if order.len() as u64 > u64::from(len.checked_sub(out.free_count)?) {
             return None;
         }
         let empty: Arc<TermChunk> = Arc::default();
-        let mut shelves: Vec<Arc<Shelf>> = Vec::new();
-        let mut start = 0u64;
-        for shelf in ends.chunks(CHUNK * SHELF) {
-            let mut chunks: Shelf = Vec::with_capacity(shelf.len().div_ceil(CHUNK));
-            for chunk in shelf.chunks(CHUNK) {
-                let end = *chunk.last()?;
-                if end == start && chunk.len() == CHUNK {
-                    chunks.push(Arc::clone(&empty));
-                    continue;
-                }
-                let own = bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
-                u32::try_from(own.len()).ok()?;
-                chunks.push(Arc::new(TermChunk {
-                    bytes: own.to_vec(),
-                    ends: chunk.iter().map(|e| (e - start) as u32).collect(),
-                }));
-                start = end;
+        let mut chunks: Shelf = Vec::new();
+        let mut start = 0;
+        for first in (0..len).step_by(CHUNK) {
+            let ends: Vec<u64> = ends.by_ref().take(CHUNK).collect();
+            let end = *ends.last()?;
+            let own = bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
+            u32::try_from(own.len()).ok()?;
+            if !ends.is_sorted() || ends[0] < start {
+                return None;
             }
-            shelves.push(Arc::new(chunks));
+            chunks.push(match own.is_empty() && len - first >= Self::PART {
+                true => Arc::clone(&empty),
+                false => Arc::new(TermChunk {
+                    bytes: own.to_vec(),
+                    ends: ends.iter().map(|e| (e - start) as u32).collect(),
+                }),
+            });
+            start = end;
         }
-        out.shelves = Arc::new(shelves);
+        if start != bytes.len() as u64 {
+            return None;
+        }
+        let shelves = chunks.chunks(SHELF).map(|shelf| Arc::new(shelf.to_vec()));
+        out.shelves = Arc::new(shelves.collect());
         out.numbers.apply(order, &[]);
         Some(out)
+    }
+
+    /// The same terms, with the text of those alone whose numbers are in the wanted parts of [`Self::PART`] numbers, and of
+    /// those that all shards keep. A part is given by its first number. O(terms).
+    #[must_use]
+    pub fn with_texts(&self, is_wanted: impl Fn(u32) -> bool) -> Self {
+        let empty: Arc<TermChunk> = Arc::default();
+        let with_shared = |first: u32, chunk: &TermChunk| {
+            let end = first + Self::PART;
+            let dropped = (first..end.min(self.len)).filter(|n| !self.shared.contains(n));
+            let places: Vec<(usize, &[u8])> =
+                dropped.map(|n| ((n - first) as usize, &[][..])).collect();
+            Arc::new(chunk.with(&places))
+        };
+        let chunk = |at: usize, chunk: &Arc<TermChunk>| {
+            let first = (at * CHUNK) as u32;
+            let is_full = first + Self::PART <= self.len;
+            match self.shared.count(first, first + Self::PART - 1) {
+                _ if is_wanted(first) => Arc::clone(chunk),
+                0 if is_full => Arc::clone(&empty),
+                _ => with_shared(first, chunk),
+            }
+        };
+        let kept = |&entry: &u64| {
+            let n = entry as u32;
+            is_wanted(n - n % Self::PART) || self.shared.contains(&n)
+        };
+        let mut numbers = CowTree::default();
+        numbers.apply(&self.numbers.iter().filter(kept).collect::<Vec<_>>(), &[]);
+        Self {
+            shelves: self.map_chunks(chunk),
+            numbers,
+            ..self.clone()
+        }
+    }
+
+    /// The terms of a later snapshot, `self`, over a base that contains the snapshot with the terms `then`, but only the
+    /// text of `base`. O(parts, and terms that changed since then).
+    #[must_use]
+    pub fn over(&self, then: &Self, base: &Self) -> Self {
+        if base.numbers.len() == then.numbers.len() {
+            return self.clone();
+        }
+        let (mut added, mut dropped) = (Vec::new(), Vec::new());
+        let chunk = |at: usize, now: &Arc<TermChunk>| {
+            let (was, is) = (then.chunk(at), base.chunk(at));
+            if let (Some(was), Some(is)) = (was, is)
+                && Arc::ptr_eq(was, now)
+            {
+                return Arc::clone(is);
+            }
+            let first = (at * CHUNK) as u32;
+            let mut next = TermChunk::default();
+            for place in 0..CHUNK.min((self.len - first) as usize) {
+                let n = first + place as u32;
+                let text = now.get(place);
+                let [was, is] = [was, is].map(|chunk| chunk.and_then(|c| c.get(place)));
+                // The base has the text of a term that was not freed since, or was added again with the same id.
+                let is_same = text == was && !self.shared.contains(&n);
+                let text = if is_same { is } else { text };
+                if text != is {
+                    dropped.extend(is.map(|t| hash_of(t) | u64::from(n)));
+                    added.extend(text.map(|t| hash_of(t) | u64::from(n)));
+                }
+                next.push(text.unwrap_or_default());
+            }
+            Arc::new(next.with(&[]))
+        };
+        let shelves = self.map_chunks(chunk);
+        added.sort_unstable();
+        dropped.sort_unstable();
+        let mut numbers = base.numbers.clone();
+        numbers.apply(&added, &dropped);
+        Self {
+            shelves,
+            numbers,
+            ..self.clone()
+        }
+    }
+
+    /// The same terms with the text that either has, from the files of two shards. `None` if these differ otherwise.
+    /// O(terms).
+    #[must_use]
+    pub fn with_texts_of(&self, other: &Self) -> Option<Self> {
+        let same = self.len == other.len
+            && self.free.iter().eq(other.free.iter())
+            && self.shared.iter().eq(other.shared.iter());
+        if !same {
+            return None;
+        }
+        // A part has one owner. Other shards have only those of its terms that all shards keep.
+        let chunk = |at: usize, own: &Arc<TermChunk>| match other.chunk(at) {
+            Some(other) if other.bytes.len() > own.bytes.len() => Arc::clone(other),
+            _ => Arc::clone(own),
+        };
+        let mut numbers = self.numbers.clone();
+        numbers.apply(&other.numbers.iter().collect::<Vec<_>>(), &[]);
+        Some(Self {
+            shelves: self.map_chunks(chunk),
+            numbers,
+            ..self.clone()
+        })
+    }
+
+    fn map_chunks(
+        &self,
+        mut f: impl FnMut(usize, &Arc<TermChunk>) -> Arc<TermChunk>,
+    ) -> Arc<Vec<Arc<Shelf>>> {
+        let mut shelf = |(s, shelf): (usize, &Arc<Shelf>)| {
+            let chunks = shelf.iter().enumerate();
+            Arc::new(chunks.map(|(c, chunk)| f(s * SHELF + c, chunk)).collect())
+        };
+        Arc::new(self.shelves.iter().enumerate().map(&mut shelf).collect())
     }
 
     fn chunk(&self, at: usize) -> Option<&Arc<TermChunk>> {
@@ -367,7 +597,7 @@ impl TailTerms {
         self.chunk(n as usize / CHUNK)?.get(n as usize % CHUNK)
     }
 
-    /// The canonical bytes of a tail id; `None` for one that is free or was never assigned.
+    /// The canonical bytes of a tail id; `None` for one that is free, was never assigned, or whose text is elsewhere.
     #[must_use]
     pub fn term(&self, id: VertexId) -> Option<&[u8]> {
         self.get(id.0.checked_sub(FIRST_TAIL_ID)?)
@@ -395,7 +625,7 @@ impl TailTerms {
             ends => 64 + c.bytes.capacity() + ends * 4,
         };
         let chunks: usize = self.shelves.iter().flat_map(|s| s.iter()).map(chunk).sum();
-        chunks + self.numbers.bytes() + self.free.bytes()
+        chunks + self.numbers.bytes() + self.free.bytes() + self.shared.bytes()
     }
 }
 
@@ -560,6 +790,156 @@ mod tests {
         assert_eq!(same(&tail), [true, false, false, true]);
         assert_eq!(same(&before), [true; 4]);
         assert!(!tail.is_marked(9, &tail.mark(9)));
+    }
+
+    /// Reads the terms again from what a file would have.
+    fn again(tail: &TailTerms) -> TailTerms {
+        let (mut present, mut ends, mut bytes) = (vec![], vec![], vec![]);
+        for (n, term) in (0..).zip(tail.iter()).filter(|(_, t)| !t.is_empty()) {
+            push_number(&mut present, n);
+            bytes.extend_from_slice(term);
+            ends.push(bytes.len() as u64);
+        }
+        let order: Vec<u64> = tail.order().collect();
+        let (free, shared): (Vec<_>, Vec<_>) =
+            (tail.free_runs().collect(), tail.shared().collect());
+        let runs = TermRuns {
+            len: tail.len(),
+            present: &present,
+            free: &free,
+            elsewhere: tail.elsewhere_count(),
+            shared: &shared,
+        };
+        let changed = [
+            TermRuns {
+                len: runs.len + 1,
+                ..runs
+            },
+            TermRuns {
+                present: present.get(1..).unwrap_or(&[[0, 1]]),
+                ..runs
+            },
+            TermRuns {
+                free: free.get(1..).unwrap_or(&[[0, 1]]),
+                ..runs
+            },
+            TermRuns {
+                elsewhere: runs.elsewhere ^ 1,
+                ..runs
+            },
+        ];
+        for bad in changed {
+            assert!(TailTerms::from_runs(&bytes, &ends, &order, &bad).is_none());
+        }
+        TailTerms::from_runs(&bytes, &ends, &order, &runs).unwrap()
+    }
+
+    /// Servers with the text of some parts, compared with one that has all: random new, freed and shared terms, merges
+    /// after which a server drops text, and restarts from files.
+    #[test]
+    fn servers_with_some_texts_know_the_same_numbers() {
+        let mut random = numbers_from(3);
+        let owner = |n: u32| n / TailTerms::PART % 3;
+        let held: [&[u32]; 4] = [&[0, 1, 2], &[0], &[1], &[1, 2]];
+        let mut servers = [(); 4].map(|()| TailTerms::default());
+        let (mut next, mut dropped) = (0u32, 0);
+        for round in 0..120 {
+            let then = servers.clone();
+            for _ in 0..random(3) {
+                let whole = &servers[0];
+                // Some terms come back after they were freed, possibly with the same number.
+                let count = random(200);
+                let mut terms: Vec<Vec<u8>> = vec![];
+                for _ in 0..count {
+                    next += 1;
+                    let n = if random(3) == 0 { random(next) } else { next };
+                    let term = format!("<http://e/{n}").into_bytes();
+                    if whole.lookup(&term).is_none() && !terms.contains(&term) {
+                        terms.push(term);
+                    }
+                }
+                let numbers = whole.next_numbers(terms.len() as u32, 1 << 20).unwrap();
+                let len = whole.len();
+                let reused: Vec<[u32; 2]> =
+                    numbers.iter().copied().filter(|r| r[0] < len).collect();
+                let all = numbers.iter().flat_map(|r| r[0]..r[1]);
+                let shared: Vec<u32> = all.filter(|_| random(9) == 0).collect();
+                for server in &mut servers {
+                    assert!(reused.iter().all(|&r| server.are_free(r)));
+                    server.put(&reused, &terms);
+                    server.share(&shared);
+                }
+                let (from, share) = (random(next + 1), random(3));
+                let mut runs: Vec<[u32; 2]> = vec![];
+                for n in from..servers[0].len() {
+                    if random(5) < share && servers[0].get(n).is_some() {
+                        push_number(&mut runs, n);
+                    }
+                }
+                servers.iter_mut().for_each(|server| server.free(&runs));
+            }
+            let whole = servers[0].clone();
+            for (server, (held, then)) in servers.iter_mut().zip(held.iter().zip(then)) {
+                if random(2) == 0 && round > 0 {
+                    let base = then.with_texts(|n| held.contains(&owner(n)));
+                    let files = held
+                        .iter()
+                        .map(|&s| again(&then.with_texts(|n| owner(n) == s)));
+                    let opened = files.reduce(|a, b| a.with_texts_of(&b).unwrap()).unwrap();
+                    assert!(opened.iter().eq(base.iter()) && opened.order().eq(base.order()));
+                    let (len, free) = (then.len(), then.free_count());
+                    assert_eq!((opened.len(), opened.free_count()), (len, free));
+                    *server = server.over(&then, if random(2) == 0 { &base } else { &opened });
+                }
+                assert_eq!(server.len(), whole.len());
+                assert_eq!(
+                    server.next_numbers(900, 1 << 20),
+                    whole.next_numbers(900, 1 << 20)
+                );
+                assert!(server.shared().eq(whole.shared()));
+                for n in 0..whole.len() {
+                    let id = VertexId(FIRST_TAIL_ID + n);
+                    let (text, all) = (server.term(id), whole.term(id));
+                    assert_eq!(server.is_assigned(id), all.is_some());
+                    assert_eq!(server.are_free([n, n + 1]), all.is_none());
+                    let kept = held.contains(&owner(n)) || whole.shared.contains(&n);
+                    match text {
+                        Some(text) => {
+                            assert_eq!(Some(text), all);
+                            assert_eq!(server.lookup(text), Some(id));
+                        }
+                        None => {
+                            assert!(all.is_none() || !kept, "{n} of {held:?}");
+                            assert_eq!(server.is_elsewhere(id), all.is_some());
+                            assert!(all.is_none_or(|all| server.lookup(all).is_none()));
+                            dropped += u32::from(all.is_some());
+                        }
+                    }
+                }
+            }
+        }
+        assert!(dropped > 10_000, "{dropped}");
+    }
+
+    /// A term that is freed after a merge and added again with its old id, as one that all shards keep or not.
+    #[test]
+    fn a_term_that_comes_back_is_where_it_was_unless_all_keep_it() {
+        let name = |i: u32| format!("<http://e/{i}").into_bytes();
+        let mut then = TailTerms::default();
+        then.put(&[], &(0..300).map(name).collect::<Vec<_>>());
+        let base = then.with_texts(|n| n >= TailTerms::PART);
+        for is_shared in [false, true] {
+            let mut now = then.clone();
+            now.free(&[[5, 6]]);
+            now.put(&[[5, 6]], &[name(5)]);
+            now.share(if is_shared { &[5] } else { &[] });
+            let over = now.over(&then, &base);
+            let id = VertexId(FIRST_TAIL_ID + 5);
+            assert_eq!(over.term(id).is_some(), is_shared);
+            assert_eq!(over.lookup(&name(5)), is_shared.then_some(id));
+            assert!(over.is_assigned(id));
+            assert_eq!(over.elsewhere_count(), 128 - u32::from(is_shared));
+        }
     }
 
     /// Numbers below what it is asked for, from a seed.

@@ -5,9 +5,7 @@ use super::{Blocks, ShardEdges};
 use crate::segment::GraphScope;
 use crate::statistics::Statistics;
 use crate::{ObjectTerms, TermSource};
-use jindou_model::{
-    CancelToken, Direction, FIRST_TAIL_ID, MemoryBudget, PredicateId, Result, Watch,
-};
+use jindou_model::{CancelToken, Direction, MemoryBudget, PredicateId, Result, Watch};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -330,9 +328,8 @@ impl Sharded {
     /// Fetches the terms that [`TermDecoding::term`](crate::TermDecoding::term) will need for a batch of rows, in one
     /// round trip.
     pub fn fetch_terms(&self, ids: impl Iterator<Item = u32>) {
-        // Every shard has the terms that updates added.
+        // Of the terms that updates added, owners have those that are merged.
         let far: Vec<_> = ids
-            .filter(|&id| id < FIRST_TAIL_ID)
             .filter_map(|id| Some((self.other_owner(id)?, id)))
             .collect();
         self.others.fetch_terms(&far);

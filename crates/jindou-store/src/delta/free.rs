@@ -11,8 +11,9 @@
 //!   them or another server has not merged. That makes no difference: base and patch together are exactly the quads of
 //!   their snapshot number. Data derived from quads by id (intervals of classes, predicates of vertices, subjects of
 //!   graphs) may have superfluous entries, as after any removal.
-//! - **Files**: `delta.jd` of a merge has the terms of its snapshot; free ids have an empty term. The log after the
-//!   merge has the records that free and assign ids.
+//! - **Files**: `delta.jd` of a merge has the terms of its snapshot; free ids have an empty term. The files of shards have
+//!   the free ids, since the text of other terms is elsewhere. The log after the merge has the records that free and
+//!   assign ids.
 //! - **Plans** and other data that outlives a snapshot: freeing changes the *shape* of the snapshot, so queries are
 //!   planned again. Caches of terms by id compare the terms ([`TermsMark`]).
 //!
@@ -61,8 +62,10 @@ impl Snapshot {
         }
         let mut parts: Vec<Vec<[u32; 2]>> = Vec::new();
         let mut room = 0;
-        for (n, term) in (0u32..).zip(tail.iter()) {
-            if term.is_empty() || used.has(n) {
+        let free = tail.free_runs().flat_map(|[first, end]| first..end);
+        free.for_each(|n| used.set(FIRST_TAIL_ID + n, true));
+        for n in 0..tail.len() {
+            if used.has(n) {
                 continue;
             }
             if room == 0 {

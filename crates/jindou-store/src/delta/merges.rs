@@ -18,19 +18,16 @@ pub struct OpenMerge {
 
 impl OpenMerge {
     pub(crate) fn to_numbers(self) -> [u64; 3] {
-        let MergePlan { generation, all } = self.plan;
-        [self.started, generation.into(), all.into()]
+        let plan = self.plan;
+        [self.started, plan.generation.into(), plan.to_flags()]
     }
 
     /// Decodes the output of [`Self::to_numbers`]; `None` for anything else.
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
-        let &[started, generation, all @ 0..=1] = numbers else {
+        let &[started, generation, flags] = numbers else {
             return None;
         };
-        let plan = MergePlan {
-            generation: u32::try_from(generation).ok()?,
-            all: all == 1,
-        };
+        let plan = MergePlan::from_flags(u32::try_from(generation).ok()?, flags)?;
         Some(Self { started, plan })
     }
 }

@@ -4,7 +4,7 @@ use super::net::NetChanges;
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::MoreChange;
 use jindou_graph::segment::PatchChange;
-use jindou_model::{DEFAULT_GRAPH, Direction};
+use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -127,6 +127,32 @@ impl Snapshot {
         Ok(delta)
     }
 
+    /// Numbers of the transaction's new terms whose text all shards keep: those of predicates, graphs and classes. All
+    /// servers compute the same, whichever base they use.
+    fn shared_terms(&self, net: &NetChanges) -> Vec<u32> {
+        let number = |id: u32| {
+            let n = id.checked_sub(FIRST_TAIL_ID)?;
+            let after = net.reused.partition_point(|r| r[1] <= n);
+            let is_reused = net.reused.get(after).is_some_and(|r| r[0] <= n);
+            (n >= net.tail_before || is_reused).then_some(n)
+        };
+        if net.terms.is_empty() {
+            return Vec::new();
+        }
+        // A predicate of the load has the same dense id in all bases.
+        let rdf_type = self.statistics().rdf_type;
+        let rdf_type = rdf_type.filter(|&p| p < self.base().loaded_predicates());
+        let used = net.added.iter().flat_map(|&[g, p, _, o]| {
+            let class = (Some(p) == rdf_type).then_some(o);
+            [Some(g), class].into_iter().flatten()
+        });
+        let used = used.chain(net.predicates.iter().copied());
+        let mut shared: Vec<u32> = used.filter_map(number).collect();
+        shared.sort_unstable();
+        shared.dedup();
+        shared
+    }
+
     /// Applies the net effect of a transaction; returns the next snapshot.
     pub(crate) fn with_net(&self, net: &NetChanges, number: u64, threads: usize) -> Self {
         let Ok(next) = self.with_net_while(net, number, threads, &|| Ok::<(), Infallible>(()));
@@ -148,6 +174,9 @@ impl Snapshot {
         next.revisions_mut().change(net);
         let mut moved = !net.predicates.is_empty();
         next.tail_mut().put(&net.reused, &net.terms);
+        if self.as_sharded().is_some() {
+            next.tail_mut().share(&self.shared_terms(net));
+        }
         look()?;
         for &v in &net.predicates {
             next.add_predicate(v);

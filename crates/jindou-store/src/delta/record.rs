@@ -287,18 +287,14 @@ pub(super) fn encode_merge_started(plan: MergePlan, number: u64) -> Vec<u8> {
     let mut body = Vec::with_capacity(16);
     put(&mut body, number);
     put(&mut body, plan.generation.into());
-    put(&mut body, plan.all.into());
+    put(&mut body, plan.to_flags());
     part(MERGE_STARTED, &body)
 }
 
 fn decode_merge_started(b: &mut &[u8]) -> Result<MergePlan> {
     let generation = take_u32(b)?;
-    let all = match take(b)? {
-        0 => false,
-        1 => true,
-        _ => return Err(damaged("it starts a merge in an unknown way")),
-    };
-    Ok(MergePlan { generation, all })
+    let plan = MergePlan::from_flags(generation, take(b)?);
+    plan.ok_or_else(|| damaged("it starts a merge in an unknown way"))
 }
 
 /// Encodes a part that commits a merge.

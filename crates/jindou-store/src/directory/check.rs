@@ -326,7 +326,7 @@ fn file_name(generation: u32, name: &str) -> String {
 /// True for an id that the store has assigned.
 fn is_known(base: &Base, v: u32) -> bool {
     match v.checked_sub(FIRST_TAIL_ID) {
-        Some(_) => base.merged.tail.term(VertexId(v)).is_some(),
+        Some(_) => base.merged.tail.is_assigned(VertexId(v)),
         None => v > 0 && v <= base.vertices(),
     }
 }

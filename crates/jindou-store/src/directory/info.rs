@@ -2,7 +2,7 @@
 
 use super::{Manifest, SegmentInfo};
 use crate::base::Base;
-use crate::shard::{Cluster, manifest_of, open_shard, shard_folder};
+use crate::shard::{Cluster, manifest_of, open_shards_with, shard_folder};
 use crate::snapshot::Snapshot;
 use jindou_dictionary::index::{Indexes, file_of, name_of};
 use jindou_graph::segment::FinderKind;
@@ -108,13 +108,12 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
         return info_of(&super::open_at(dir, indexes)?.0, &manifest);
     };
     let mut whole: Option<InfoReport> = None;
-    for shard in 0..cluster.shards {
-        if !dir.join(shard_folder(shard)).exists() {
-            // A server may have only some of the shards.
-            continue;
-        }
-        let base = open_shard(dir, &cluster, shard, indexes)?;
-        let own = info_of(&base, &manifest_of(dir, &cluster, shard)?)?;
+    // A server may have only some of the shards.
+    let is_here = |&shard: &u32| dir.join(shard_folder(shard)).exists();
+    let here: Vec<u32> = (0..cluster.shards).filter(is_here).collect();
+    let bases = open_shards_with(dir, &cluster, &here, indexes)?;
+    for (shard, base) in here.into_iter().zip(bases.iter().flatten()) {
+        let own = info_of(base, &manifest_of(dir, &cluster, shard)?)?;
         match &mut whole {
             Some(whole) => whole.add_shard(own),
             None => whole = Some(own),
@@ -147,9 +146,8 @@ fn info_of(base: &Arc<Base>, manifest: &Manifest) -> Result<InfoReport> {
     let term = |v: u32| {
         let mut out = Vec::new();
         match base.own_data() {
-            // Every shard has the terms of predicates and classes.
-            Some(own) if own.term(v, &mut out) => {}
-            Some(_) => out.extend(all.tail().term(VertexId(v)).unwrap_or_default()),
+            // Every shard has the terms of most predicates and classes.
+            Some(own) => drop(own.term(v, &mut out)),
             None => drop(all.term(VertexId(v), &mut out)),
         }
         out

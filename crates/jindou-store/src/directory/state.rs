@@ -6,7 +6,7 @@ use crate::base::MergedData;
 use crate::delta::OpenMerge;
 use crate::requests::Requests;
 use crate::revisions::Revisions;
-use jindou_graph::delta::{TailTerms, VertexDelta};
+use jindou_graph::delta::{TailTerms, TermRuns, VertexDelta, push_number};
 use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result, VertexId,
 };
@@ -14,10 +14,12 @@ use std::io::{Seek, Write};
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"JDDELTA\n";
-/// Section: snapshot number, number of vertices of the load, number of tail terms.
+/// Section: snapshot number, number of vertices of the load, number of tail terms. In a file with the text of some terms
+/// only, also the number of terms whose text is elsewhere.
 const TOTALS: u32 = 1;
 const TERM_BYTES: u32 = 2;
-/// Section: end of each tail term's bytes, u64. Free ids have empty terms.
+/// Section: end of each tail term's bytes, u64. Free ids have empty terms. In a file with the text of some terms only,
+/// the end of each of these.
 const TERM_ENDS: u32 = 3;
 /// Section: hash and number of each term, sorted by hash.
 const TERM_ORDER: u32 = 4;
@@ -36,13 +38,22 @@ const PREFIXES: u32 = 12;
 const REVISIONS: u32 = 13;
 /// Section of u64: numbers of the remembered requests. Absent if there are none.
 const REQUESTS: u32 = 14;
-/// Section of u64: the snapshot that started the open merge, its generation, 1 if it merges all generations. Absent if
-/// no merge is open.
+/// Section of u64: the snapshot that started the open merge, its generation, 1 if it merges all generations, plus 2 if
+/// shards keep the text of their own terms. Absent if no merge is open.
 const OPEN_MERGE: u32 = 15;
+/// Sections in a file with the text of some terms only: runs `[first, end)` of the numbers of these terms, runs of free
+/// numbers, and the numbers of terms whose text all shards keep.
+const PRESENT: u32 = 16;
+const FREE: u32 = 17;
+const SHARED: u32 = 18;
 
-/// Writes the file.
+/// Number of ids for new terms.
+const ROOM: u32 = FIRST_QUERY_ID - FIRST_TAIL_ID;
+
+/// Writes the file. In a sharded store, `own` has the text of the terms that the shard keeps.
 pub(crate) fn write_state<W: Write + Seek>(
     merged: &MergedData,
+    own: Option<&TailTerms>,
     vertices: u32,
     out: W,
 ) -> std::io::Result<W> {
@@ -62,13 +73,24 @@ pub(crate) fn write_state<W: Write + Seek>(
         open_merge.is_some(),
     ];
     let sections = 11 + more.iter().filter(|&&there| there).count() as u32;
+    let sections = sections + if own.is_some() { 3 } else { 0 };
     let mut w = SectionWriter::new(out, MAGIC, sections)?;
+    let tail = own.unwrap_or(tail);
     let totals = [*number, vertices.into(), tail.len().into()];
+    let elsewhere = own.map(|own| u64::from(own.elsewhere_count()));
+    let totals: Vec<u64> = totals.into_iter().chain(elsewhere).collect();
     w.section(TOTALS, &totals)?;
     w.begin(TERM_BYTES)?;
-    let mut ends = Vec::with_capacity(tail.len() as usize);
+    let mut ends = Vec::new();
+    let mut present: Vec<[u32; 2]> = Vec::new();
     let mut end = 0u64;
-    for term in tail.iter() {
+    for (n, term) in (0u32..).zip(tail.iter()) {
+        if own.is_some() {
+            if term.is_empty() {
+                continue;
+            }
+            push_number(&mut present, n);
+        }
         w.write(term)?;
         end += term.len() as u64;
         ends.push(end);
@@ -91,6 +113,12 @@ pub(crate) fn write_state<W: Write + Seek>(
     let graphs: Vec<[u32; 3]> = touched.graph_entries().iter().collect();
     w.section(GRAPHS, bytemuck::cast_slice::<[u32; 3], u32>(&graphs))?;
     w.section(SHRUNK, &touched.shrunk().collect::<Vec<u32>>())?;
+    if let Some(own) = own {
+        w.section(PRESENT, present.as_flattened())?;
+        let free: Vec<[u32; 2]> = own.free_runs().collect();
+        w.section(FREE, free.as_flattened())?;
+        w.section(SHARED, &own.shared().collect::<Vec<u32>>())?;
+    }
     if let Some(prefixes) = prefixes {
         w.section(PREFIXES, prefixes_text(prefixes).as_bytes())?;
     }
@@ -133,23 +161,38 @@ fn ascending<T: Ord>(list: &[T]) -> bool {
 }
 
 fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedData> {
-    let &[number, of, terms] = file.array::<u64>(TOTALS) else {
-        return None;
-    };
-    let tail = TailTerms::from_parts(
+    let (bytes, ends, order) = (
         file.array(TERM_BYTES),
         file.array(TERM_ENDS),
         file.array(TERM_ORDER),
-    )?;
-    let room = FIRST_QUERY_ID - FIRST_TAIL_ID;
+    );
+    let (number, of, terms, tail) = match *file.array::<u64>(TOTALS) {
+        [number, of, terms] => {
+            let tail = TailTerms::from_parts(bytes, ends, order)?;
+            (number, of, terms, tail)
+        }
+        [number, of, terms, elsewhere] => {
+            let runs = TermRuns {
+                // Numbers without text take no bytes of the file, which bound those of the others.
+                len: u32::try_from(terms).ok().filter(|&len| len <= ROOM)?,
+                present: bytemuck::try_cast_slice(file.array::<u32>(PRESENT)).ok()?,
+                free: bytemuck::try_cast_slice(file.array::<u32>(FREE)).ok()?,
+                elsewhere: u32::try_from(elsewhere).ok()?,
+                shared: file.array(SHARED),
+            };
+            let tail = TailTerms::from_runs(bytes, ends, order, &runs)?;
+            (number, of, terms, tail)
+        }
+        _ => return None,
+    };
     let len = tail.len();
-    if of != u64::from(vertices) || terms != u64::from(len) || len > room {
+    if of != u64::from(vertices) || terms != u64::from(len) || len > ROOM {
         return None;
     }
     let known = |v: u32| {
         v != NO_VERTEX
             && match v.checked_sub(FIRST_TAIL_ID) {
-                Some(_) => tail.term(VertexId(v)).is_some(),
+                Some(_) => tail.is_assigned(VertexId(v)),
                 None => v <= vertices,
             }
     };

@@ -26,7 +26,7 @@ use crate::load::memory::need_room;
 use crate::shard::ShardInfo;
 use crate::snapshot::Snapshot;
 use crate::threads::on_threads;
-use jindou_graph::delta::VertexDelta;
+use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_graph::segment::Packing;
 use jindou_graph::statistics::Statistics;
 use jindou_log::Files;
@@ -91,6 +91,7 @@ impl Merging {
             options,
             pace: &pace,
             plan,
+            tail: snapshot.tail().clone(),
         };
         let merged = output
             .write_all(progress)
@@ -214,6 +215,8 @@ struct MergeOutput<'a> {
     options: &'a MergeOptions,
     pace: &'a Pace<'a>,
     plan: MergePlan,
+    /// The snapshot's new terms; in a sharded store, with the text of those alone that the shards in this process keep.
+    tail: TailTerms,
 }
 
 /// A new base of which only some files are written.
@@ -306,7 +309,7 @@ impl MergeOutput<'_> {
         let delta = snapshot.delta();
         new.base.merged = MergedData {
             number: snapshot.number(),
-            tail: snapshot.tail().clone(),
+            tail: self.tail.clone(),
             touched,
             // A table is written if it is not empty, or if it replaces one that was not.
             prefixes: (!snapshot.prefixes().is_empty() || !self.old.prefixes.is_empty())
@@ -317,9 +320,15 @@ impl MergeOutput<'_> {
         };
         let name = file_of(&new.state.group.name, DELTA);
         let (merged, vertices) = (&new.base.merged, self.old.vertices());
-        let length = self
-            .pace
-            .create(&name, |out| write_state(merged, vertices, out))?;
+        let shard = self
+            .old
+            .shard
+            .as_ref()
+            .filter(|_| self.plan.texts_at_owners);
+        let own = shard.map(|shard| shard.texts_of(&self.tail, |owner| owner == shard.number));
+        let length = self.pace.create(&name, |out| {
+            write_state(merged, own.as_ref(), vertices, out)
+        })?;
         new.state.group.files.push((name, length));
         Ok(())
     }

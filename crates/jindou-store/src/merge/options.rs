@@ -13,15 +13,33 @@ pub struct MergePlan {
     pub generation: u32,
     /// True if the predicates of earlier generations are written again as well, so that one generation remains.
     pub all: bool,
+    /// True if each shard keeps the text of the new terms that it owns, and of few others; false in the logs of versions
+    /// in which each kept the text of all. Without meaning in an unsharded store.
+    pub texts_at_owners: bool,
 }
 
 impl MergePlan {
+    /// All fields except for the generation, as one number.
+    pub(crate) fn to_flags(self) -> u64 {
+        u64::from(self.all) | u64::from(self.texts_at_owners) << 1
+    }
+
+    /// Decodes the output of [`Self::to_flags`]; `None` for anything else.
+    pub(crate) fn from_flags(generation: u32, flags: u64) -> Option<Self> {
+        (flags < 4).then_some(Self {
+            generation,
+            all: flags & 1 == 1,
+            texts_at_owners: flags & 2 == 2,
+        })
+    }
+
     /// The plan of the next merge of a base. All generations are merged if this one would be number `generations`.
     #[must_use]
     pub fn next(base: &Base, generations: usize) -> Self {
         Self {
             generation: base.manifest().merged.newest().saturating_add(1),
             all: base.generations() + 1 >= generations.max(1),
+            texts_at_owners: true,
         }
     }
 }

@@ -45,7 +45,7 @@ impl Merging {
         let first = self.base().statistics.predicates.len() as u32;
         let mut delta = Delta {
             touched: is.touched.clone(),
-            tail: is.tail.clone(),
+            tail: is.tail.over(&was.tail, &self.base().merged.tail),
             predicate_of: Arc::new((first..).zip(&predicates).map(|(p, &v)| (v, p)).collect()),
             predicates: Arc::new(predicates),
             added: is.added.saturating_sub(was.added),

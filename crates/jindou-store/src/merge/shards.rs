@@ -26,6 +26,7 @@ use crate::delta::{MergeCommitted, ShardResult};
 use crate::directory::{IndexBuilder, MANIFEST, Manifest, ManifestState, NEXT_MANIFEST};
 use crate::shard::{CLUSTER, Cluster, manifest_of, shard_folder};
 use crate::snapshot::Snapshot;
+use jindou_graph::delta::TailTerms;
 use jindou_graph::statistics::Statistics;
 use jindou_log::Files;
 use jindou_model::{Error, Progress, Result};
@@ -101,6 +102,8 @@ pub struct ShardMerge {
     /// The predicates that are written.
     held: Vec<u32>,
     rdf_type: Option<u32>,
+    /// The snapshot's new terms, with the text of those alone that the shards in this process keep.
+    tail: TailTerms,
     shards: Vec<WrittenShard>,
     begun: Instant,
 }
@@ -134,18 +137,26 @@ impl ShardMerge {
         if bases.len() != cluster.shards as usize || !has_own {
             return Err(store_changed_error(files.dir));
         }
-        let here = || {
+        let open = || {
             (0..)
                 .zip(bases)
                 .filter_map(|(n, base)| Some((n, base.as_ref()?)))
         };
-        for (number, base) in here() {
+        for (number, base) in open() {
             files.prepare(number, base, &cluster, plan)?;
         }
         let snapshot = snapshot.for_new_query().into_owned();
+        let here = |shard: u32| bases.get(shard as usize).is_some_and(Option::is_some);
+        let shard = snapshot.base().shard.as_ref();
+        let tail = match shard.filter(|_| plan.texts_at_owners && bases.iter().any(Option::is_none))
+        {
+            Some(shard) => shard.texts_of(snapshot.tail(), here),
+            None => snapshot.tail().clone(),
+        };
         let mut merge = Self {
             rdf_type: rdf_type(&snapshot),
             snapshot,
+            tail,
             plan,
             cluster,
             held: Vec::new(),
@@ -153,7 +164,7 @@ impl ShardMerge {
             begun,
         };
         let mut written = Ok(());
-        for (number, base) in here() {
+        for (number, base) in open() {
             written = merge.write_shard(files, (number, base), options, progress);
             if written.is_err() {
                 break;
@@ -221,6 +232,7 @@ impl ShardMerge {
             options,
             pace,
             plan: self.plan,
+            tail: self.tail.clone(),
         }
     }
 

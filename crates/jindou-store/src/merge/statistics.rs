@@ -23,6 +23,12 @@ impl Base {
         EdgeView::new(default, named, None)
     }
 
+    /// Number of predicates of the load, whose dense ids are the smallest ones.
+    pub(crate) fn loaded_predicates(&self) -> u32 {
+        let loaded = self.sets.first();
+        loaded.map_or(0, |set| set.files[0][0].records().len() as u32)
+    }
+
     /// True if a merge has written the predicate's edges.
     pub(crate) fn has_merged_edges(&self, p: u32) -> bool {
         self.set_of(p).generation > 0

@@ -19,6 +19,7 @@ pub use open::{manifest_of, open_shard, open_shards, open_shards_with, tidy_shar
 pub use own::{OwnData, PAGE};
 pub use placement::{Placement, Sharding};
 
+use jindou_graph::delta::TailTerms;
 use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_model::{FIRST_TAIL_ID, NO_VERTEX};
 use std::sync::Arc;
@@ -80,6 +81,12 @@ impl ShardInfo {
             first_key: self.first_key,
             own_terms: self.own_terms,
         }
+    }
+
+    /// The new terms with the text of those alone whose owners are wanted, and of those that all shards keep.
+    pub fn texts_of(&self, tail: &TailTerms, is_wanted: impl Fn(u32) -> bool) -> TailTerms {
+        let owner = |number: u32| self.blocks.assigned(FIRST_TAIL_ID + number);
+        tail.with_texts(|number| owner(number).is_some_and(&is_wanted))
     }
 
     /// The key of a vertex that the shard owns; `None` for other vertices.

@@ -1,7 +1,7 @@
 //! Opening shards, and access between those that are open in the same process.
 
 use super::{BLOCKS, CLUSTER, Cluster, ShardInfo, blocks_file, shard_folder};
-use crate::base::Base;
+use crate::base::{Base, MergedData};
 use crate::directory::{
     Bytes, MANIFEST, Manifest, ManifestState, NEXT_MANIFEST, open_folder, remove_unnamed,
 };
@@ -64,7 +64,7 @@ pub fn open_shards_with(
     indexes: &Indexes,
 ) -> Result<Vec<Option<Arc<Base>>>> {
     let mut bases: Vec<Option<Arc<Base>>> = vec![None; cluster.shards as usize];
-    let mut first: Option<Arc<Base>> = None;
+    let mut merged: Option<MergedData> = None;
     for &shard in shards {
         let count = cluster.shards;
         let slot = bases.get_mut(shard as usize).ok_or_else(|| {
@@ -72,13 +72,27 @@ pub fn open_shards_with(
                 "the store has no shard {shard}, but {count} shards from 0"
             ))
         })?;
-        let mut base = open_shard(dir, cluster, shard, indexes)?;
-        // The data of merged changes is the same in all shards, so they share the first one's.
-        if let (Some(first), Some(own)) = (&first, Arc::get_mut(&mut base)) {
-            own.merged = first.merged.clone();
-        }
-        first.get_or_insert_with(|| Arc::clone(&base));
+        let base = open_shard(dir, cluster, shard, indexes)?;
+        merged = Some(match merged {
+            None => base.merged.clone(),
+            Some(merged) => MergedData {
+                tail: merged
+                    .tail
+                    .with_texts_of(&base.merged.tail)
+                    .ok_or_else(|| {
+                        let folder = dir.join(shard_folder(shard));
+                        Error::damaged(folder, "its terms do not match those of the other shards")
+                    })?,
+                ..merged
+            },
+        });
         *slot = Some(base);
+    }
+    // The data of merged changes is the same in all shards, except for the text of terms, so they share it.
+    for base in bases.iter_mut().flatten() {
+        if let (Some(merged), Some(own)) = (&merged, Arc::get_mut(base)) {
+            own.merged = merged.clone();
+        }
     }
     Ok(bases)
 }

@@ -2,10 +2,12 @@
 
 use super::ShardInfo;
 use crate::base::Base;
+use jindou_graph::delta::{BaseSets, TailTerms};
 use jindou_graph::segment::GraphScope;
 use jindou_graph::sets::CharacteristicSets;
 use jindou_graph::shard::{Blocks, LocalKey, OwnEdges};
-use jindou_model::{Direction, PredicateId, VertexId};
+use jindou_model::{Direction, NO_VERTEX, PredicateId, VertexId};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Largest number of keys in one page.
@@ -77,14 +79,28 @@ impl<'a> OwnData<'a> {
         self.base.index.sets()
     }
 
+    /// The predicates of a vertex in the base, ascending, and possibly some that it had.
+    #[must_use]
+    pub fn predicates_of(&self, id: u32, direction: Direction) -> Cow<'a, [u32]> {
+        let sets = BaseSets {
+            sets: self.sets(),
+            vertices: self.base.vertices(),
+        };
+        self.base.merged.touched.predicates_of(sets, id, direction)
+    }
+
     /// True if the shard has the term with this id.
     #[must_use]
     pub fn has_term(&self, id: u32) -> bool {
-        self.shard.term_number(id).is_some()
+        self.shard.term_number(id).is_some() || self.merged_term(id).is_some()
     }
 
     /// Appends a term's canonical bytes; false if the shard does not have it.
     pub fn term(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        if let Some(term) = self.merged_term(id) {
+            out.extend_from_slice(term);
+            return true;
+        }
         let number = self.shard.term_number(id);
         number.is_some_and(|n| self.base.dictionary.term(VertexId(n), out))
     }
@@ -93,9 +109,23 @@ impl<'a> OwnData<'a> {
     pub fn lookup(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         self.base.dictionary.lookup_many(terms, out);
-        for n in &mut out[from..] {
+        for (n, term) in out[from..].iter_mut().zip(terms) {
             *n = self.shard.term_id(*n);
+            if *n == NO_VERTEX {
+                let merged = self.base.merged.tail.lookup(term);
+                *n = merged.map_or(NO_VERTEX, |v| v.0);
+            }
         }
+    }
+
+    /// The terms that updates added and the base contains. The text of some is elsewhere.
+    #[must_use]
+    pub fn merged_terms(&self) -> &'a TailTerms {
+        &self.base.merged.tail
+    }
+
+    fn merged_term(&self, id: u32) -> Option<&'a [u8]> {
+        self.base.merged.tail.term(VertexId(id))
     }
 
     /// Appends the ids of the shard's keys of a predicate in some graphs, ascending, beginning at `from`; at most

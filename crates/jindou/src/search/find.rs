@@ -96,7 +96,12 @@ impl CandidateCollector<'_> {
 
     fn taken(&mut self, id: u32) -> Result<()> {
         self.canonical.clear();
-        if !self.sight.snapshot.term(VertexId(id), &mut self.canonical) {
+        // The index of the tail may still have terms whose text is no longer here. Their owners have searched them.
+        let snapshot = self.sight.snapshot;
+        if snapshot.tail().is_elsewhere(VertexId(id)) {
+            return Ok(());
+        }
+        if !snapshot.term(VertexId(id), &mut self.canonical) {
             return Ok(());
         }
         // The term is compared with the words again, since an index may contain terms that this snapshot lacks, or

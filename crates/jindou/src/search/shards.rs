@@ -6,7 +6,7 @@
 use super::find::{MOST_CANDIDATES, MOST_TERMS, ResourceFinder, SearchCandidate, add};
 use jindou_graph::shard::{FoundTerm, Sharded, WordSearch};
 use jindou_model::term::{self, Parts};
-use jindou_model::{Charge, Result};
+use jindou_model::{Charge, FIRST_TAIL_ID, Result, VertexId};
 use jindou_text::{SearchedTerms, TermJudge};
 use std::time::Instant;
 
@@ -38,11 +38,15 @@ impl ResourceFinder<'_> {
         let mut judge = TermJudge::new(self.asked, kind);
         let mut given = vec![Given::default(); sharded.blocks().shards() as usize];
         let mut failed = None;
+        let tail = self.sight.snapshot.tail();
         let mut take = |found: FoundTerm<'_>| {
             let Some(given) = given.get_mut(found.shard as usize) else {
                 return false;
             };
-            if !self.seen.insert(found.id) {
+            // The shard may have a new term that was freed since its last merge. If the text of the id's present term is
+            // here, the search of the tail finds it.
+            let is_outdated = found.id >= FIRST_TAIL_ID && !tail.is_elsewhere(VertexId(found.id));
+            if is_outdated || !self.seen.insert(found.id) {
                 return true;
             }
             let before = self.candidates.len();

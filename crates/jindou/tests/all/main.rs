@@ -14,6 +14,8 @@ mod replicas;
 #[cfg(feature = "replicas")]
 mod shard_servers;
 #[cfg(feature = "replicas")]
+mod shard_texts;
+#[cfg(feature = "replicas")]
 mod shard_updates;
 mod storage;
 mod updates;

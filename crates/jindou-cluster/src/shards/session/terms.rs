@@ -3,7 +3,7 @@
 use super::ShardSession;
 use crate::shards::{Reply, ShardRequest};
 use jindou_graph::TermSource;
-use jindou_model::{FIRST_TAIL_ID, NO_VERTEX};
+use jindou_model::NO_VERTEX;
 
 /// Largest number of ids whose terms are requested in one message.
 const TERMS: usize = 1 << 16;
@@ -89,8 +89,7 @@ impl TermSource for ShardSession {
             buffer.clear();
             if here.term(id, &mut buffer) || self.kept_term(id, &mut buffer) {
                 take(at as usize, &buffer);
-            } else if id < FIRST_TAIL_ID
-                && let Some(place) = self.blocks().place(id)
+            } else if let Some(place) = self.blocks().place(id)
                 && place.shard != self.own().number()
                 && let Some(list) = far.get_mut(place.shard as usize)
             {

@@ -68,7 +68,7 @@ proptest! {
         for at in bytes.len() + 1..noted.len() {
             prop_assert!(parts(&noted[..at]).any(|p| p.is_err()));
         }
-        let plan = MergePlan { generation: number as u32, all: number & 1 == 1 };
+        let plan = MergePlan { generation: number as u32, all: number & 1 == 1, texts_at_owners: number & 2 == 2 };
         let shard = |hash, n| ShardResult { hash, statistics: vec![7; n] };
         let committed = MergeCommitted { merged: number, shards: vec![shard(number, 0), shard(3, 200)] };
         let freed = vec![[2, 3], [4, 900], [1000, u32::MAX]];

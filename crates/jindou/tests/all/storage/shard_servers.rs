@@ -8,7 +8,7 @@ use jindou_dictionary::index::Indexes;
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::OtherShards;
 use jindou_log::Directory;
-use jindou_model::{Direction, Error, PredicateId, VertexId, term};
+use jindou_model::{Direction, Error, FIRST_TAIL_ID, PredicateId, VertexId, term};
 use jindou_store::shard::{Cluster, open_shards_with, shard_folder, tidy_shards};
 use jindou_store::testing::{TermQuad, store_of_terms};
 use jindou_store::{
@@ -70,6 +70,9 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         })
         .collect()
 }
+
+/// Number of terms that the first transaction adds.
+const FILLED: usize = 1010;
 
 /// One process with some shards.
 struct Server {
@@ -180,15 +183,41 @@ fn seen(s: &Snapshot) -> String {
     let graphs = s.named_graphs();
     s.check_shards().unwrap();
     let others = (s.number(), s.quads(), s.subjects(), s.open_merge());
-    let tail: Vec<&[u8]> = s.tail().iter().collect();
-    format!("{tail:?} {others:?} {quads:?} {counts:?} {classes:?} {runs:?} {graphs:?}")
+    let ids: Vec<u32> = (0..s.tail().len()).map(|n| FIRST_TAIL_ID + n).collect();
+    let mut decoding = s.vocabulary().decoding();
+    let mut tail = vec![];
+    for ids in ids.chunks(100) {
+        decoding.prefetch(ids);
+        tail.extend(
+            ids.iter()
+                .map(|&id| decoding.term(VertexId(id)).map(<[u8]>::to_vec)),
+        );
+    }
+    s.check_shards().unwrap();
+    let known: Vec<&[u8]> = tail.iter().flatten().map(Vec::as_slice).collect();
+    let mut found = vec![];
+    s.vocabulary().lookup_many(&known, &mut found);
+    for (&id, term) in ids.iter().zip(&tail) {
+        assert_eq!(s.is_known(id), term.is_some());
+    }
+    let assigned = ids.iter().zip(&tail).filter(|(_, term)| term.is_some());
+    assert!(assigned.map(|(id, _)| id).eq(&found));
+    let shared: Vec<u32> = s.tail().shared().collect();
+    let free: Vec<[u32; 2]> = s.tail().free_runs().collect();
+    format!(
+        "{tail:?} {shared:?} {free:?} {others:?} {quads:?} {counts:?} {classes:?} {runs:?} {graphs:?}"
+    )
 }
 
 fn quads_of(s: &Snapshot) -> BTreeSet<TermQuad> {
-    let name = |v: u32| {
-        let mut out = vec![];
-        assert!(v == 0 || s.term(VertexId(v), &mut out));
-        out
+    let mut names: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    let mut name = |v: u32| {
+        let term = || {
+            let mut out = vec![];
+            assert!(v == 0 || s.term(VertexId(v), &mut out));
+            out
+        };
+        names.entry(v).or_insert_with(term).clone()
     };
     let mut out = BTreeSet::new();
     for p in (0..s.predicate_count()).map(PredicateId) {
@@ -229,8 +258,12 @@ struct Service {
     bases: Vec<Arc<Base>>,
     log: Vec<Vec<u8>>,
     truth: BTreeSet<TermQuad>,
+    /// Quads that are never removed.
+    filled: BTreeSet<TermQuad>,
     terms: usize,
     freed: u32,
+    /// Sum of the terms whose text servers did not have when they were compared.
+    elsewhere: u64,
 }
 
 impl Service {
@@ -258,15 +291,36 @@ impl Service {
             copy(&loaded, &dir, &|name| folders.iter().any(|f| f == name));
             Server::open(&dir, shards, &bases)
         });
-        Self {
+        let mut service = Self {
             servers: servers.collect(),
             _folder: folder,
             bases,
             log: Vec::new(),
             truth,
+            filled: BTreeSet::new(),
             terms: 10,
             freed: 0,
+            elsewhere: 0,
+        };
+        if seed % 4 == 1 {
+            service.fill();
         }
+        service
+    }
+
+    /// A transaction with nearly as many new terms as the first shard owns, so that later ones are of several shards.
+    fn fill(&mut self) {
+        let mut changes = Changes::new();
+        for n in 0..FILLED / 2 {
+            let quad = [iri("f", 2 * n), iri("p", 0), iri("f", 2 * n + 1), vec![]];
+            let [s, p, o] = [0, 1, 2].map(|i| ChangeTerm::Bytes(&quad[i]));
+            changes.insert(s, p, o, None);
+            self.filled.insert(quad);
+        }
+        let server = &mut self.servers[0];
+        let applied = server.head.apply(&changes, 1).unwrap();
+        server.head = applied.snapshot;
+        self.log.push(applied.record);
     }
 
     /// Some transactions, each evaluated by any server.
@@ -344,9 +398,12 @@ impl Service {
     /// Everything is the same on all servers, and right.
     fn compare(&mut self) {
         self.follow();
+        let elsewhere = |s: &Server| u64::from(s.head.tail().elsewhere_count());
+        self.elsewhere += self.servers.iter().map(elsewhere).sum::<u64>();
         let all = &self.servers[0];
         let want = seen(&all.head);
-        assert_eq!(quads_of(&all.head), self.truth);
+        let truth: BTreeSet<_> = self.truth.union(&self.filled).cloned().collect();
+        assert_eq!(quads_of(&all.head), truth);
         for server in &self.servers[1..] {
             assert_eq!(seen(&server.head), want);
         }
@@ -498,6 +555,14 @@ impl Service {
                 for (name, bytes) in &got {
                     assert!(want_files[name] == *bytes, "{folder}/{name}");
                 }
+                let merged = base.own_data().unwrap().merged_terms();
+                for n in 0..merged.len() {
+                    let id = FIRST_TAIL_ID + n;
+                    let owner = (n >> 10) % self.bases.len() as u32;
+                    let is_here = server.shards.contains(&owner) || merged.shared().any(|s| s == n);
+                    let has_text = merged.term(VertexId(id)).is_some();
+                    assert_eq!(has_text, is_here && merged.is_assigned(VertexId(id)), "{n}");
+                }
                 let want = want[s].as_ref().unwrap().statistics();
                 assert_eq!(format!("{:?}", base.statistics()), format!("{want:?}"));
             }
@@ -517,7 +582,7 @@ fn many_servers_of_shards_write_the_files_of_one_process() {
 }
 
 fn many_merges(seeds: u64) {
-    let mut freed = 0;
+    let (mut freed, mut elsewhere) = (0, 0);
     for seed in 0..seeds {
         println!("seed {seed}");
         let mut rng = Rng::new(seed);
@@ -535,7 +600,9 @@ fn many_merges(seeds: u64) {
             service.compare();
         }
         freed += service.freed;
+        elsewhere += service.elsewhere;
     }
+    assert!(elsewhere > 100 * seeds, "{elsewhere}");
     assert!(freed > 3 * seeds as u32, "{freed}");
 }
 
