@@ -3,7 +3,7 @@
 use crate::delta::TailTerms;
 use jindou_dictionary::index::{OpenIndexes, Probe, Question};
 use jindou_dictionary::{Decoder, Dictionary, StringCursor};
-use jindou_model::{FIRST_TAIL_ID, NO_VERTEX, VertexId};
+use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, VertexId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -15,6 +15,9 @@ pub trait TermSource: Send + Sync {
 
     /// Calls `take` with the position in `ids` and the canonical bytes of every id that has a term, in any order.
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8]));
+
+    /// Requests the terms that later calls will need, if the source keeps terms. Ids may repeat.
+    fn prefetch(&self, ids: &[u32]);
 }
 
 /// Terms ↔ ids of a graph, and the values of terms. Callers obtain it once per query: if the terms are in this
@@ -136,6 +139,24 @@ impl<'a> Vocabulary<'a> {
                 });
                 found
             }
+        }
+    }
+
+    /// Requests the terms that [`Self::term`] will need for a batch of rows in one round trip, if they are not in this
+    /// process. Ids may repeat, and be 0.
+    pub fn prefetch(&self, ids: impl Iterator<Item = u32>) {
+        let TermsOrigin::Other(source, tail) = self.0 else {
+            return;
+        };
+        let is_elsewhere = |&id: &u32| match id {
+            NO_VERTEX => false,
+            1..FIRST_TAIL_ID => true,
+            FIRST_TAIL_ID..FIRST_QUERY_ID => tail.is_none_or(|t| t.is_elsewhere(VertexId(id))),
+            FIRST_QUERY_ID.. => false,
+        };
+        let ids: Vec<u32> = ids.filter(is_elsewhere).collect();
+        if !ids.is_empty() {
+            source.prefetch(&ids);
         }
     }
 

@@ -64,6 +64,7 @@ impl<'a> IdComparison<'a> {
         out: &mut [u8],
         term: &mut Vec<u8>,
     ) -> Result<()> {
+        self.value.prefetch(ctx, rows, from, out);
         for (i, o) in out.iter_mut().enumerate() {
             if *o == TRUE {
                 if i % CHECK == 0 {

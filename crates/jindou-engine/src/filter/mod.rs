@@ -46,6 +46,13 @@ impl ValueSource {
             Self::Unbound => 0,
         }
     }
+
+    /// Requests the terms of other shards that the wanted rows need: see [`FilterNode::eval`].
+    fn prefetch(self, ctx: &EvalContext<'_>, rows: View<'_>, from: usize, out: &[u8]) {
+        let wanted = (0..out.len()).filter(|&i| out[i] == TRUE);
+        ctx.vocabulary
+            .prefetch(wanted.map(|i| self.at(rows, from + i)));
+    }
 }
 
 enum FilterNode<'a> {
@@ -214,6 +221,7 @@ impl<'a> FilterNode<'a> {
                 }
             }
             Self::Kind(v, test) => {
+                v.prefetch(ctx, rows, from, out);
                 for (i, o) in out.iter_mut().enumerate().filter(|o| *o.1 == TRUE) {
                     *o = kind(ctx, v.at(rows, from + i), *test)?;
                 }

@@ -211,6 +211,7 @@ impl Evaluator {
         out: &mut [u32],
         mut end: impl FnMut(&mut Interpreter, machine::Maybe) -> Result<u32>,
     ) -> Result<()> {
+        self.fetch(ctx, rows, 0..rows.rows);
         if let Some(numbers) = self.numbers.take() {
             return self.numbers_or_rest(numbers, ctx, rows, out, &mut end);
         }
@@ -267,6 +268,8 @@ impl Evaluator {
         out: &mut [u8],
         rest: &mut Vec<usize>,
     ) -> Result<()> {
+        let wanted = (0..out.len()).filter(|&i| out[i] == TRUE);
+        self.fetch(ctx, rows, wanted.map(|i| from + i));
         if let Some(numbers) = &mut self.numbers {
             rest.clear();
             let done = numbers.truth(&mut self.machine, ctx, rows, from, out, rest)?;
@@ -324,6 +327,20 @@ impl Evaluator {
         match compiled.inputs[..] {
             [column] if reads => Some((column, ctx.vocabulary.ranks()?)),
             _ => None,
+        }
+    }
+
+    /// Requests the terms of other shards that some rows need.
+    fn fetch(
+        &self,
+        ctx: &EvalContext<'_>,
+        rows: View<'_>,
+        wanted: impl Iterator<Item = usize> + Clone,
+    ) {
+        if self.compiled.is_costly || self.numbers.is_some() {
+            let columns = self.compiled.inputs.iter().map(|&c| rows.column(c));
+            let ids = columns.flat_map(|ids| wanted.clone().map(move |at| ids[at]));
+            ctx.vocabulary.prefetch(ids);
         }
     }
 

@@ -80,6 +80,14 @@ impl TermSource for ShardSession {
         }
     }
 
+    fn prefetch(&self, ids: &[u32]) {
+        let own = self.own().number();
+        let owned = |&id: &u32| Some((self.blocks().place(id)?.shard, id));
+        let owned = ids.iter().filter_map(owned);
+        let far: Vec<(u32, u32)> = owned.filter(|&(shard, _)| shard != own).collect();
+        self.fetch_missing_terms(&far);
+    }
+
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
         let here = self.own();
         let mut buffer = Vec::new();

@@ -15,6 +15,8 @@ struct NumberTerms {
 impl TermSource for NumberTerms {
     fn lookup_many(&self, _terms: &[&[u8]], _out: &mut Vec<u32>) {}
 
+    fn prefetch(&self, _ids: &[u32]) {}
+
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
         self.asked.fetch_add(ids.len(), Relaxed);
         for (at, &id) in ids.iter().enumerate() {

@@ -3,11 +3,11 @@
 use super::{MODES, Shards, cut, hashed};
 use jindou_cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_engine::{CollectSink, ExecOptions, Execution, ExecutorChoice, QueryTerms, ShardMode};
-use jindou_graph::shard::{EVERYTHING, Sharded};
+use jindou_graph::shard::{EVERYTHING, Sharded, Traffic};
 use jindou_model::{CancelToken, Direction};
 use jindou_store::shard::Sharding;
 use jindou_testing::{Rng, named};
-use oxrdf::{GraphName, NamedNode, Quad};
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -87,6 +87,23 @@ impl Data {
     }
 }
 
+/// Runs a query that fetches the data of other shards. Returns the number of its rows, and what was sent.
+fn in_place(shards: &Shards, text: &str) -> (usize, Traffic) {
+    let plan = shards.plan(&format!("PREFIX : <http://e/> SELECT * {{ {text} }}"));
+    let snapshot = shards.snapshot.for_new_query();
+    let (options, mut sink) = (ExecOptions::default(), CollectSink::default());
+    snapshot.begin(&options.cancel);
+    let execution = Execution {
+        plan: &plan,
+        snapshot: &*snapshot,
+        options: &options,
+        terms: &QueryTerms::new(),
+        executor: &ExecutorChoice::Shards(Arc::new(shards.hub.executor(ShardMode::InPlace))),
+    };
+    execution.stream(&mut sink).unwrap();
+    (sink.rows, snapshot.as_sharded().unwrap().traffic())
+}
+
 const TRIANGLE: &str = "?z :part ?y . ?x :member ?z . ?x :degree ?y";
 
 #[test]
@@ -136,27 +153,43 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
     };
     let sharding = Sharding::new(3).with_block_shift(Some(0));
     let shards = Shards::new(&data.quads(&GraphName::DefaultGraph), sharding, 1, 2);
-    let bytes = |text: &str| {
-        let plan = shards.plan(&format!("PREFIX : <http://e/> SELECT * {{ {text} }}"));
-        let snapshot = shards.snapshot.for_new_query();
-        let (options, mut sink) = (ExecOptions::default(), CollectSink::default());
-        snapshot.begin(&options.cancel);
-        let execution = Execution {
-            plan: &plan,
-            snapshot: &*snapshot,
-            options: &options,
-            terms: &QueryTerms::new(),
-            executor: &ExecutorChoice::Shards(Arc::new(shards.hub.executor(ShardMode::InPlace))),
-        };
-        execution.stream(&mut sink).unwrap();
-        (sink.rows, snapshot.as_sharded().unwrap().traffic().bytes)
-    };
-    let members = bytes("?z :part ?y . ?x :member ?z");
-    let degrees = bytes("?z :part ?y . ?x :degree ?y");
-    assert_eq!(members.0, 100 * MEMBERS);
-    assert!(members.1 < 10_000, "{members:?}");
+    let (rows, members) = in_place(&shards, "?z :part ?y . ?x :member ?z");
+    let (_, degrees) = in_place(&shards, "?z :part ?y . ?x :degree ?y");
+    assert_eq!(rows, 100 * MEMBERS);
+    assert!(members.bytes < 10_000, "{members:?}");
     // The students with degrees of one university have every seventh id, so they cannot be sent as runs.
-    assert!(degrees.1 > 10_000, "{degrees:?}");
+    assert!(degrees.bytes > 10_000, "{degrees:?}");
+}
+
+/// The terms that conditions and expressions read come with a few messages for a batch of rows, not with one for each.
+#[test]
+fn terms_of_a_batch_are_requested_together() {
+    const STUDENTS: usize = 3000;
+    let score = |s: usize| {
+        Quad::new(
+            node("s", s),
+            named("score"),
+            Literal::from(s as i64),
+            GraphName::DefaultGraph,
+        )
+    };
+    let quads: Vec<Quad> = (0..STUDENTS).map(score).collect();
+    let shards = Shards::new(&quads, hashed(3), 1, 2);
+    let with_7 = (0..STUDENTS)
+        .filter(|s| s.to_string().contains('7'))
+        .count();
+    for (condition, rows) in [
+        ("FILTER(CONTAINS(STR(?s), \"7\"))", with_7),
+        ("FILTER(REGEX(STR(?v), \"7\"))", with_7),
+        ("FILTER(isIRI(?s) && isNUMERIC(?v))", STUDENTS),
+        ("FILTER(?v < 50)", 50),
+        ("FILTER(?v + ?v < 50)", 25),
+        ("BIND(STRLEN(STR(?v)) AS ?n) FILTER(?n = 2)", 90),
+    ] {
+        let (found, traffic) = in_place(&shards, &format!("?s :score ?v {condition}"));
+        assert_eq!(found, rows, "{condition}");
+        assert!(traffic.rounds < 100, "{condition}: {traffic:?}");
+    }
 }
 
 /// Of several lists in a reply, only the first may be longer than requested, even if it is empty; the requesting side

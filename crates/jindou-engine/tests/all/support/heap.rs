@@ -45,6 +45,8 @@ impl TermSource for SlowTerms {
         out.extend(terms.iter().map(|t| self.ids.get(*t).copied().unwrap_or(0)));
     }
 
+    fn prefetch(&self, _ids: &[u32]) {}
+
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         // In reverse order, since answers may come in any order.
