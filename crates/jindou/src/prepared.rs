@@ -397,6 +397,8 @@ impl Session {
                 self.ids
                     .push(id_of(name, *value, &snapshot, &mut self.bytes)?);
             }
+            // A term that another shard did not look up is not an unknown one.
+            snapshot.check_shards()?;
             plan.bind(&self.ids);
             return run(plan.plan(), &snapshot, true);
         }

@@ -5,6 +5,7 @@ use super::run::{eventually, good, jindou, until};
 use jindou_parse::write::{TagCase, write_source};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -76,6 +77,20 @@ impl Server {
                 false => Err(format!("{status}: {body}")),
             }
         });
+    }
+
+    /// Asserts that a parameter's term is found, at whatever shard it is: the answer is that with the term in the text.
+    fn finds_values(&self) {
+        let query = "SELECT ?p ?o { ?s ?p ?o }";
+        for n in 0..40 {
+            let student = format!("<http://www.Department0.University0.edu/GraduateStudent{n}>");
+            let values = [("query", query), ("$s", &*student)];
+            let (status, got) = self.get("query", &values, "text/csv");
+            let (_, want) = self.ask(&query.replace("?s", &student));
+            let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+            assert_eq!((status, lines(&got)), (200, lines(&want)), "{student}");
+            assert!(want.lines().count() > 3, "{want}");
+        }
     }
 
     /// Waits until it answers.
@@ -224,6 +239,7 @@ fn servers_answer_together_and_fail_with_a_name() {
                 assert_eq!(server.rows(q.text), want, "{}", q.name);
             }
         }
+        server.finds_values();
     };
     for server in [one, two] {
         wait_for_http(&server.url);
