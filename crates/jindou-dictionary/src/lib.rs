@@ -16,7 +16,6 @@ mod front;
 mod hash;
 pub mod index;
 mod read;
-pub mod spill;
 mod tags;
 pub mod value;
 

@@ -2,6 +2,10 @@
 
 use jindou_model::{Holder, MemoryBudget, Result, invariant};
 
+/// Bytes that [`OperatorCharge::set_sparing`] leaves to batches and texts of all threads, unless that is more than a
+/// quarter of the limit, in addition to what the budget spares.
+const SPARED: u64 = 3 << 20;
+
 /// Memory that an operator holds: charged to the query's budget, and released on drop.
 pub(crate) struct OperatorCharge {
     budget: MemoryBudget,
@@ -39,6 +43,31 @@ impl OperatorCharge {
         }
         self.bytes = bytes;
         Ok(())
+    }
+
+    /// As [`Self::set`], but also fails if little of the budget would remain for other operators.
+    pub fn set_sparing(&mut self, bytes: usize) -> Result<()> {
+        let more = (bytes as u64).saturating_sub(self.bytes);
+        if more == 0 {
+            return self.set(bytes);
+        }
+        let spared = SPARED.min(self.budget.limit() / 4);
+        let both = more.saturating_add(spared);
+        self.budget.charge_sparing(self.holder, both)?;
+        self.budget.release_for(self.holder, both - more);
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Moves up to `bytes` of this charge into a new one.
+    pub fn split(&mut self, bytes: usize) -> Self {
+        let bytes = (bytes as u64).min(self.bytes);
+        self.bytes -= bytes;
+        Self {
+            budget: self.budget.clone(),
+            bytes,
+            holder: self.holder,
+        }
     }
 
     pub fn budget(&self) -> &MemoryBudget {

@@ -6,7 +6,7 @@ use crate::execute::Exec;
 use crate::executor::PulledRows;
 use crate::explore::Halt;
 use crate::offload::Streamed;
-use crate::operators::{END, Link, SliceState, Sorter, StageSpec};
+use crate::operators::{END, Link, Overflow, SliceState, Sorter, StageSpec};
 use crate::row_buffer::RowBuffer;
 use jindou_model::Result;
 use jindou_plan::{Exploration, Operator, Slot};
@@ -24,6 +24,8 @@ pub(crate) enum LeafSource<'a> {
     Whole(Batch),
     /// Rows that are sorted when they are read. They stay in order, since one worker reads all of them.
     Sorted(Box<Mutex<Sorter>>),
+    /// Groups in files.
+    Grouped(Box<dyn Overflow + 'a>),
     /// The outer rows of an apply, with these of their columns.
     Outer(Vec<usize>),
 }
@@ -66,9 +68,9 @@ impl Pipe<'_> {
         inputs.fold(self.layout.len(), usize::max)
     }
 
-    /// The slices (LIMIT, OFFSET) that the rows of a leaf pass through.
-    pub fn slices(&self, leaf: usize) -> impl Iterator<Item = &SliceState> {
-        let mut at = self.leaves[leaf].first.stage;
+    /// The slices (LIMIT, OFFSET) that rows pass through from this stage on.
+    pub fn slices(&self, first: StageInput) -> impl Iterator<Item = &SliceState> {
+        let mut at = first.stage;
         std::iter::from_fn(move || {
             let link = self.links.get(at)?;
             at = link.next.stage;

@@ -14,7 +14,9 @@ use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
 use jindou_graph::Graph;
 use jindou_model::scope::is_measured;
-use jindou_model::{CancelToken, Error, Holder, Resource, Result, Scope, invariant, scope, sync};
+use jindou_model::{
+    CancelToken, Error, Holder, QueryTemp, Resource, Result, Scope, invariant, scope, sync,
+};
 use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -233,6 +235,7 @@ pub(crate) fn drive(
         heavy: plan.weight == Weight::Heavy,
         service: options.service.as_deref(),
         pool: options.pool.as_deref().unwrap_or(&Spawned),
+        temp: options.temp.as_ref(),
     };
     if let (Operator::Explore(e), 1, None, false) =
         (&plan.root, ctx.threads, offload, plan.is_ask())
@@ -272,6 +275,7 @@ pub(crate) fn drive(
     let mut profile = profile.into_inner().unwrap_or_else(PoisonError::into_inner);
     profile.elapsed = begin.elapsed();
     profile.bottom = bottom(&plan.root);
+    profile.spilled = options.temp.as_ref().map_or(0, QueryTemp::written);
     Ok(profile)
 }
 

@@ -12,6 +12,10 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 const AHEAD: usize = 16;
 /// Number of keys from which on an array over all vertices may replace the table.
 const DIRECT_FROM: usize = 1 << 13;
+/// Number of keys from which on a [sparing](KeyTable::sparing) table leaves some memory; with little memory in tests, and
+/// otherwise.
+const FEW: u32 = 8;
+const MANY: u32 = 256;
 /// In place of a key's number: the key is not in the table.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -49,6 +53,8 @@ pub(crate) struct KeyTable {
     base: u32,
     /// Length of an array over all vertices; 0 if the table must not become one.
     span: u32,
+    /// True if growing fails while some memory is left; see [`Self::sparing`].
+    sparing: bool,
     charge: OperatorCharge,
     hashes: Vec<u64>,
 }
@@ -67,9 +73,37 @@ impl KeyTable {
             direct: vec![],
             base: 0,
             span: if width == 1 { span } else { 0 },
+            sparing: false,
             charge,
             hashes: vec![],
         }
+    }
+
+    /// A table for an operator that can write rows to files. Once it has many keys, adding one may fail while some
+    /// memory is left. That key is in the table, and further ones must not be added.
+    pub fn sparing(self, sparing: bool) -> Self {
+        Self { sparing, ..self }
+    }
+
+    /// Makes the table [sparing](Self::sparing).
+    pub fn spare(&mut self) {
+        self.sparing = true;
+    }
+
+    /// True if there are so many keys that writing further ones to files is better than failing.
+    pub fn has_many(&self) -> bool {
+        self.len
+            >= match self.charge.budget().is_scarce() {
+                true => FEW,
+                false => MANY,
+            }
+    }
+
+    /// Removes all keys and frees their memory.
+    pub fn free(&mut self) -> Result<()> {
+        (self.keys, self.table, self.direct) = (vec![], vec![], vec![]);
+        (self.len, self.hashed, self.shift, self.base) = (0, 0, 64, 0);
+        self.recharge(0)
     }
 
     /// For keys of one column, creates the array for the keys `first..=last` now.
@@ -187,6 +221,24 @@ impl KeyTable {
         Ok((number, true))
     }
 
+    /// The number of the key of a row with one or more columns, and whether it was added now.
+    #[inline]
+    pub fn insert_any(&mut self, columns: &[&[u32]], row: usize, hash: u64) -> Result<(u32, bool)> {
+        match columns {
+            [ids] => self.insert_id(ids[row]),
+            _ => self.insert_row(columns, row, hash),
+        }
+    }
+
+    /// As [`Self::find_row`], for one or more columns.
+    #[inline]
+    pub fn find_any(&self, columns: &[&[u32]], row: usize, hash: u64) -> u32 {
+        match columns {
+            [ids] => self.find_one(ids[row]),
+            _ => self.find_row(columns, row, hash),
+        }
+    }
+
     /// The number of the key of a row with two or more columns, and whether it was added now.
     #[inline]
     pub fn insert_row(&mut self, columns: &[&[u32]], row: usize, hash: u64) -> Result<(u32, bool)> {
@@ -274,8 +326,9 @@ impl KeyTable {
         self.find_id(id, self.table.len().wrapping_sub(1))
     }
 
+    /// The number of the key of a row with this hash of [`hash_rows`]; [`NONE`] if it is not in the table.
     #[inline]
-    fn find_row(&self, columns: &[&[u32]], row: usize, hash: u64) -> u32 {
+    pub fn find_row(&self, columns: &[&[u32]], row: usize, hash: u64) -> u32 {
         if self.table.is_empty() {
             return NONE;
         }
@@ -331,8 +384,8 @@ impl KeyTable {
             && n >= DIRECT_FROM
             && n * 16 >= self.span as usize
             && self.span > 0
+            && self.recharge(self.span as usize * 4).is_ok()
         {
-            self.recharge(self.span as usize * 4)?;
             self.direct = huge_zeroed(self.span as usize);
             // Ids beyond the array are not in the base; they stay in the table.
             let old = std::mem::take(&mut self.table);
@@ -352,7 +405,10 @@ impl KeyTable {
             }
             return self.recharge(0);
         }
-        self.rehash(self.table.len() * 4)
+        match self.rehash(self.table.len() * 4) {
+            Err(_) if self.sparing => self.rehash(self.table.len() * 2),
+            done => done,
+        }
     }
 
     fn put(&mut self, hash: u64, entry: u64) {
@@ -367,7 +423,14 @@ impl KeyTable {
     fn rehash(&mut self, room: usize) -> Result<()> {
         let room = room.max(16);
         // For a moment there are the old and the new table; and the keys may grow until the table grows again.
-        self.recharge(room * 8)?;
+        let keys = match self.sparing {
+            true => room * 2 / 3 * self.width,
+            false => 0,
+        };
+        self.recharge(room * 8 + keys * 4)?;
+        // Otherwise the keys would take up to three times their size while they grow, which is not charged.
+        self.keys
+            .reserve_exact(keys.saturating_sub(self.keys.len()));
         let old = std::mem::replace(&mut self.table, huge_zeroed(room));
         self.shift = 64 - room.trailing_zeros();
         if self.width == 1 {
@@ -387,9 +450,15 @@ impl KeyTable {
 
     /// Charges the memory held, and `more` bytes for an allocation that follows.
     fn recharge(&mut self, more: usize) -> Result<()> {
-        let keys = (self.keys.capacity() * 2).max(self.table.len() * 2 / 3 * self.width);
-        self.charge
-            .set(self.table.len() * 8 + self.direct.len() * 4 + keys * 4 + more)
+        // A sparing table has reserved the keys' memory, unless it is an array.
+        let is_reserved = self.sparing && self.direct.is_empty();
+        let twice = if is_reserved { 1 } else { 2 };
+        let keys = (self.keys.capacity() * twice).max(self.table.len() * 2 / 3 * self.width);
+        let bytes = self.table.len() * 8 + self.direct.len() * 4 + keys * 4 + more;
+        match self.sparing && self.has_many() {
+            true => self.charge.set_sparing(bytes),
+            false => self.charge.set(bytes),
+        }
     }
 }
 

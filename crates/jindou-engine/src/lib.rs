@@ -11,6 +11,7 @@
 //! | `filter` | conditions on rows, decided by ids and value ranks if possible, otherwise by values |
 //! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
 //! | `path` | property paths |
+//! | `partitions` | rows in temporary files, divided by hash |
 //! | `row_buffer`, `table`, `key_table` | buffered rows; sets and hash tables of ids |
 //! | `values` | expressions: ids of their values in rows, computed terms; aggregates |
 //! | `sink` | receivers of result rows |
@@ -37,6 +38,7 @@ mod morsels;
 mod offload;
 mod operators;
 mod options;
+mod partitions;
 mod path;
 mod places;
 #[cfg(target_arch = "x86_64")]

@@ -5,7 +5,7 @@ use crate::compile::{Leaf, LeafSource};
 use crate::executor::PulledRows;
 use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext, StartReader as Start};
 use crate::offload::Streamed;
-use crate::operators::Sorter;
+use crate::operators::{Overflow, Sorter};
 use crate::row_buffer::RowBuffer;
 use jindou_model::Result;
 use jindou_plan::Exploration;
@@ -35,6 +35,8 @@ pub(crate) enum MorselSource<'p> {
     /// Rows in columns of any length.
     Whole(&'p Batch),
     Sorted(&'p Mutex<Sorter>),
+    /// Rows that a stage has written to files.
+    Overflow(&'p dyn Overflow),
 }
 
 /// A leaf that is being run. Workers take morsels of `morsel` values from `next` on, up to `total`.
@@ -71,6 +73,7 @@ pub(crate) fn job<'p, 'a>(
         LeafSource::Streamed(rows) => (MorselSource::Streamed(rows, threads - 1), u64::MAX, None),
         LeafSource::Whole(b) => (MorselSource::Whole(b), b.rows as u64, None),
         LeafSource::Sorted(s) => (MorselSource::Sorted(s), 1, None),
+        LeafSource::Grouped(g) => (MorselSource::Overflow(&**g), g.parts(), None),
         LeafSource::Outer(_) => unreachable!("an apply takes its outer rows itself"),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::live::LiveProfile;
 use jindou_model::sync;
-use jindou_model::{CancelToken, MemoryBudget, Result};
+use jindou_model::{CancelToken, MemoryBudget, QueryTemp, Result};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -141,6 +141,8 @@ pub struct ExecOptions {
     pub service: Option<Arc<dyn ServiceCaller>>,
     /// Pool of threads for heavy plans; `None` to start new threads.
     pub pool: Option<Arc<dyn WorkerPool>>,
+    /// Temporary files for operators that need more memory than the budget has; with `None`, the query ends instead.
+    pub temp: Option<QueryTemp>,
 }
 
 impl ExecOptions {
@@ -188,6 +190,7 @@ impl Default for ExecOptions {
             live: None,
             service: None,
             pool: None,
+            temp: None,
         }
     }
 }
@@ -241,6 +244,8 @@ pub struct Profile {
     pub elapsed: Duration,
     /// Largest number of threads that took part at a time.
     pub threads: usize,
+    /// Bytes written to temporary files.
+    pub spilled: u64,
 }
 
 impl Profile {

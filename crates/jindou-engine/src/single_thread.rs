@@ -44,6 +44,7 @@ pub(crate) fn run<'a>(
         ..NodeProfile::default()
     };
     Ok(Profile {
+        spilled: 0,
         nodes: vec![node],
         bottom: Some(0),
         rows,

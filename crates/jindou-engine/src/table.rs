@@ -99,6 +99,31 @@ impl TupleSet {
         Ok(())
     }
 
+    /// Bytes held.
+    pub fn bytes(&self) -> u64 {
+        self.charge.bytes()
+    }
+
+    /// False if adding this many tuples may fail, or leave too little memory for other operators.
+    pub fn has_room(&self, tuples: usize) -> bool {
+        let (want, mut room) = (self.len() + tuples, self.table.len());
+        if want * 3 <= room * 2 {
+            return true;
+        }
+        while want * 3 > room * 2 {
+            room *= 4;
+        }
+        let bytes = (room * 10 + room * 2 / 3 * self.width * 4) as u64;
+        let more = bytes.saturating_sub(self.charge.bytes());
+        self.charge.budget().would_spare(more)
+    }
+
+    /// Removes all tuples and frees their memory.
+    pub fn clear(&mut self) -> Result<()> {
+        (self.tuples, self.len, self.table, self.shift) = (vec![], 0, vec![0; 16], 60);
+        self.charge.set(0)
+    }
+
     /// The tuple with this number.
     #[inline]
     pub fn get(&self, number: u32) -> &[u32] {
@@ -183,6 +208,13 @@ impl IdSet {
             }
         }
         Ok(())
+    }
+
+    /// Removes all ids and frees their memory.
+    pub fn clear(&mut self) -> Result<()> {
+        self.few.clear()?;
+        (self.bits, self.len) = (vec![], 0);
+        self.charge.set(0)
     }
 
     /// Calls `f` with every id, in no particular order.

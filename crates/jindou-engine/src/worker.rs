@@ -43,6 +43,8 @@ pub(crate) use jindou_model::invariant::guarded;
 /// State that all workers of a pipeline share.
 struct PipelineState<'d, 'p, 'a> {
     pipe: &'p Pipe<'a>,
+    /// The stage that gets the rows of all jobs; `None` if each job is a leaf of the pipeline.
+    from: Option<StageInput>,
     /// True if the end needs only one row.
     any_row: bool,
     ctx: &'d QueryContext<'p>,
@@ -66,8 +68,11 @@ pub(crate) fn run_pipe<'a, E: EndSpec>(
     end: E,
 ) -> Result<E::Done, Halt> {
     let stop = AtomicBool::new(false);
-    let ends_early =
-        E::ENDS_EARLY || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
+    let ends_early = E::ENDS_EARLY
+        || pipe
+            .leaves
+            .iter()
+            .all(|l| pipe.slices(l.first).next().is_some());
     // Rows that are wide anywhere in the pipeline limit the batch, since each stage holds one.
     let batch_rows = (BATCH_CELLS / pipe.widest().max(1)).max(LEAST_ROWS);
     let batch_rows = batch_rows.min(exec.ctx.batch_rows);
@@ -95,6 +100,7 @@ pub(crate) fn run_pipe<'a, E: EndSpec>(
             MorselSource::Scan(_)
             | MorselSource::RowBuffer(_)
             | MorselSource::Pulled(_)
+            | MorselSource::Overflow(_)
             | MorselSource::Streamed(..) => 1,
             MorselSource::Sorted(_) => total.max(1),
             _ if threads == 1 => total.max(1),
@@ -113,13 +119,39 @@ pub(crate) fn run_pipe<'a, E: EndSpec>(
     }
     let shared = PipelineState {
         pipe,
+        from: None,
         any_row: E::ENDS_EARLY,
         ctx: &ctx,
         jobs,
         enough: AtomicBool::new(false),
         outcome: Mutex::new(None),
     };
-    let done = run_workers(&shared, end, first, threads, heavy)?;
+    let mut done = run_workers(&shared, end, first, threads, heavy)?;
+    for link in &pipe.links {
+        if shared.enough.load(Ordering::Relaxed) {
+            break;
+        }
+        let Some(rows) = link.spec.overflow()? else {
+            continue;
+        };
+        let job = LeafJob {
+            work: MorselSource::Overflow(rows),
+            total: rows.parts(),
+            morsel: 1,
+            next: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+        };
+        let shared = PipelineState {
+            pipe,
+            from: Some(link.next),
+            any_row: E::ENDS_EARLY,
+            ctx: &ctx,
+            jobs: vec![job],
+            enough: AtomicBool::new(false),
+            outcome: Mutex::new(None),
+        };
+        done.extend(run_workers(&shared, end, None, threads, heavy)?);
+    }
     exec.joined(done.len());
     let mut whole: Option<E::Done> = None;
     for (part, counts) in done {
@@ -144,6 +176,13 @@ pub(crate) fn run_pipe<'a, E: EndSpec>(
         Some(whole) => whole,
         None => E::done(end.part(&pipe.layout, &exec.ctx)?, &exec.ctx)?,
     })
+}
+
+impl PipelineState<'_, '_, '_> {
+    /// The stage that gets the rows of a job.
+    fn first(&self, job: usize) -> StageInput {
+        self.from.unwrap_or_else(|| self.pipe.leaves[job].first)
+    }
 }
 
 fn run_workers<'p, E: EndSpec>(
@@ -318,7 +357,7 @@ fn take_morsels<'p>(
         let mut chain = Chain {
             ctx,
             stages: &mut stages,
-            first: shared.pipe.leaves[at].first,
+            first: shared.first(at),
             end: &mut *end,
         };
         let flow = match &job.work {
@@ -437,7 +476,7 @@ fn absorb_stop(
 
 /// Returns true if no more rows of a leaf are needed.
 fn is_done(shared: &PipelineState<'_, '_, '_>, at: usize, job: &LeafJob<'_>) -> bool {
-    job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done())
+    job.done.load(Ordering::Relaxed) || shared.pipe.slices(shared.first(at)).any(|s| s.is_done())
 }
 
 /// Processes morsels of one leaf until there are none left.
@@ -520,6 +559,11 @@ fn take_job<'p>(
             }
             MorselSource::Sorted(sorter) => {
                 lock(sorter).give(ctx, &mut |rows| chain.batch(rows))?;
+            }
+            MorselSource::Overflow(rows) => {
+                for part in range {
+                    rows.give(part as u64, ctx, chain)?;
+                }
             }
             MorselSource::Streamed(..) => unreachable!("blocks are not cut into morsels"),
         }

@@ -89,9 +89,16 @@ const LAST_SHARE: u64 = 16;
 /// A part is small while it uses at most 1/256 of the whole's limit.
 const SMALL_SHARE: u64 = 256;
 
+/// [`MemoryBudget::charge_sparing`] leaves 1/8 of the limit to others, and at least this many bytes unless that is more
+/// than half.
+const SPARED_SHARE: u64 = 8;
+const SPARED: u64 = 1 << 20;
+
 #[derive(Debug)]
 struct BudgetInner {
     limit: u64,
+    /// True for [`MemoryBudget::scarce`].
+    scarce: bool,
     used: AtomicU64,
     /// Largest `used` before any release so far. The actual peak is the larger of this and the present `used`.
     peak: AtomicU64,
@@ -203,6 +210,24 @@ impl MemoryBudget {
         Self::build(limit, None)
     }
 
+    /// A budget for tests, of which operators that can write rows to temporary files get as little as possible.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn scarce(limit: u64) -> Self {
+        let mut inner = Self::inner(limit, None);
+        inner.scarce = true;
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// True for [`Self::scarce`].
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        self.inner.scarce
+    }
+
     /// A budget of `limit` bytes that is a part of this one, the *whole*: bytes charged to the part are also charged to
     /// the whole, and rejected if either is exhausted. Meant for many queries that share a process. While less than an
     /// eighth of the whole is used, the part charges some bytes in advance: 64 KiB, or a thousandth of the whole's
@@ -241,14 +266,19 @@ impl MemoryBudget {
 
     fn build(limit: u64, whole: Option<ParentBudget>) -> Self {
         Self {
-            inner: Arc::new(BudgetInner {
-                limit,
-                used: AtomicU64::new(0),
-                peak: AtomicU64::new(0),
-                held: Default::default(),
-                reserve: AtomicU64::new(0),
-                whole,
-            }),
+            inner: Arc::new(Self::inner(limit, whole)),
+        }
+    }
+
+    fn inner(limit: u64, whole: Option<ParentBudget>) -> BudgetInner {
+        BudgetInner {
+            limit,
+            scarce: false,
+            used: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            held: Default::default(),
+            reserve: AtomicU64::new(0),
+            whole,
         }
     }
 
@@ -274,6 +304,26 @@ impl MemoryBudget {
             held.fetch_add(bytes, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// As [`Self::charge_for`], but also fails if little of the limit would remain for other operators. For operators that write rows to temporary files in that case.
+    ///
+    /// # Errors
+    /// Those of [`Self::charge_for`].
+    pub fn charge_sparing(&self, holder: Holder, bytes: u64) -> Result<()> {
+        match self.would_spare(bytes) {
+            true => self.charge_for(holder, bytes),
+            false => Err(self.refusal(Full::Own, holder, bytes)),
+        }
+    }
+
+    /// True if `bytes` would fit at present and leave something for other operators. Charges nothing.
+    #[must_use]
+    pub fn would_spare(&self, bytes: u64) -> bool {
+        let whole = self.inner.whole.as_ref().map(|w| w.budget.inner.limit);
+        let limit = self.inner.limit.min(whole.unwrap_or(u64::MAX));
+        let others = (limit / SPARED_SHARE).max(SPARED.min(limit / 2));
+        !self.inner.scarce && self.has_room(bytes.saturating_add(others))
     }
 
     /// True if both are clones of one budget.

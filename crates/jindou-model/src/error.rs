@@ -277,6 +277,12 @@ impl Error {
         }
     }
 
+    /// True if a query's memory limit, or that of all queries, was reached.
+    #[must_use]
+    pub fn is_of_memory(&self) -> bool {
+        matches!(self, Self::Limit(l) | Self::Busy(l) if l.resource == Resource::Memory)
+    }
+
     /// A reached limit of a resource, with a message for people.
     pub fn limit(resource: Resource, message: impl Into<String>) -> Self {
         Self::Limit(Limit::new(resource, message))

@@ -23,7 +23,9 @@ pub mod program;
 pub mod random;
 pub mod scope;
 mod setters;
+pub mod spill;
 pub mod sync;
+pub mod temp;
 pub mod term;
 pub mod units;
 
@@ -41,3 +43,4 @@ pub use ids::{
 pub use invariant::Invariant;
 pub use machine::Machine;
 pub use scope::Scope;
+pub use temp::{QueryTemp, TempFile, TempSpace};

@@ -32,6 +32,23 @@ impl Machine {
     }
 }
 
+/// Bytes free for this user on the file system of `path`; `u64::MAX` if the system does not report them.
+#[must_use]
+pub fn free_space(path: &Path) -> u64 {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(c) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
+        return u64::MAX;
+    };
+    let mut s = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: `c` is a terminated string and `s` has room for the answer.
+    if unsafe { libc::statvfs(c.as_ptr(), s.as_mut_ptr()) } != 0 {
+        return u64::MAX;
+    }
+    // SAFETY: the call succeeded and filled it (and all-zero is a valid value).
+    let s = unsafe { s.assume_init() };
+    s.f_bavail.saturating_mul(s.f_frsize)
+}
+
 /// Gives this thread's disk reads a low priority, if the disk's scheduler supports priorities.
 pub fn read_after_others() {
     #[cfg(target_os = "linux")]

@@ -145,13 +145,13 @@ impl PyDatabase {
     ///
     /// `bindings` replaces variables by terms (or plain values): `db.query(text, {"planet": IRI(…)})`. A variable with
     /// a list, a tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause.
-    /// Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of
-    /// FROM), `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … need no PREFIX; true by default),
+    /// Keywords: `timeout` (seconds), `memory` (bytes), `temp` (bytes of temporary files if that is not enough; 0 for
+    /// none), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM), `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … need no PREFIX; true by default),
     /// `store_prefixes` (those of `prefixes()` need no PREFIX; true by default), `cancel` (a `CancelToken`), `keep` (if
     /// false, rows are dropped after they were read, so that memory does not grow with the answer).
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
     )]
     fn query<'py>(
         &self,
@@ -166,7 +166,7 @@ impl PyDatabase {
     /// As `query`, for a SELECT: `Solutions`. Another query is a `QueryError`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
     )]
     fn select<'py>(
         &self,
@@ -181,7 +181,7 @@ impl PyDatabase {
     /// As `query`, for an ASK: a `bool`. Another query is a `QueryError`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
     )]
     fn ask<'py>(
         &self,
@@ -196,7 +196,7 @@ impl PyDatabase {
     /// As `query`, for a CONSTRUCT or a DESCRIBE: `Triples`. Another query is a `QueryError`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
     )]
     fn construct<'py>(
         &self,
@@ -212,7 +212,7 @@ impl PyDatabase {
     /// is there. Cancelling the task cancels the query, and with it the token that is given as `cancel`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
     )]
     fn query_async<'py>(
         this: &Bound<'py, Self>,
@@ -396,7 +396,7 @@ impl PyDatabase {
     /// The plan of a query, step by step, with estimates. The query is not run. Keywords as for `query`.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+        text_signature = "($self, text, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
     )]
     fn explain(
         &self,
@@ -414,7 +414,7 @@ impl PyDatabase {
     /// query that has rows. Keywords as for `query`.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+        text_signature = "($self, text, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
     )]
     fn why_empty<'py>(
         &self,
@@ -432,7 +432,7 @@ impl PyDatabase {
     /// for `query`.
     #[pyo3(signature = (text, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+        text_signature = "($self, text, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
     )]
     fn profile(
         &self,
@@ -454,7 +454,7 @@ impl PyDatabase {
     /// of rows. Other keywords as for `query`.
     #[pyo3(signature = (text, format = "json", *, to = None, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, format='json', *, to=None, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+        text_signature = "($self, text, format='json', *, to=None, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
     )]
     fn serialize<'py>(
         &self,

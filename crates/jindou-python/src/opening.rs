@@ -1,6 +1,7 @@
 //! Opening of databases: store directories, or in memory.
 
 use crate::database::PyDatabase;
+use crate::errors::exception;
 use crate::wait::interruptible;
 use jindou::{Access, Database, Durability, OpenOptions, Runtime, Verify};
 use pyo3::exceptions::PyValueError;
@@ -14,14 +15,15 @@ use std::path::PathBuf;
 /// `verify` tells when the store's files are compared with their checksums: `"eager"` (before this returns; some 3 GB
 /// per second if they are in memory), `"background"` (afterwards; answers that were given before damage is found may be
 /// wrong) or `"off"` (damage may lead to wrong answers). `durability`: `"batch"` (an update that has returned is never
-/// lost), or `"none"` (a power failure may lose it). `threads` and `memory` (bytes) limit all queries together. With
-/// `create=True`, an empty store is created if there is none.
+/// lost), or `"none"` (a power failure may lose it). `threads` and `memory` (bytes) limit all queries together. Queries
+/// that need more memory write temporary files into `temp_dir` (the store's own folder by default), together at most
+/// `temp_limit` bytes. With `create=True`, an empty store is created if there is none.
 #[pyfunction]
 #[allow(
     clippy::too_many_arguments,
     reason = "the keywords of a Python function"
 )]
-#[pyo3(signature = (path, *, create = false, read_only = None, verify = "eager", durability = "batch", threads = None, memory = None))]
+#[pyo3(signature = (path, *, create = false, read_only = None, verify = "eager", durability = "batch", threads = None, memory = None, temp_dir = None, temp_limit = None))]
 pub fn open(
     py: Python<'_>,
     path: PathBuf,
@@ -31,6 +33,8 @@ pub fn open(
     durability: &str,
     threads: Option<usize>,
     memory: Option<u64>,
+    temp_dir: Option<PathBuf>,
+    temp_limit: Option<u64>,
 ) -> PyResult<PyDatabase> {
     if create && read_only == Some(true) {
         return Err(PyValueError::new_err(
@@ -57,6 +61,12 @@ pub fn open(
     }
     if let Some(memory) = memory {
         runtime = runtime.memory(memory);
+    }
+    if let Some(folder) = temp_dir {
+        runtime = runtime.temp_dir(folder).map_err(exception)?;
+    }
+    if let Some(limit) = temp_limit {
+        runtime = runtime.temp_limit(limit);
     }
     let options = OpenOptions::default()
         .with_access(access)

@@ -59,6 +59,7 @@ pub fn of_query(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<QueryOptions> 
         match key.as_str() {
             "timeout" => options.timeout = Some(seconds(value.extract()?)?),
             "memory" => options.memory = Some(MemoryBudget::new(value.extract()?)),
+            "temp" => options.temp = Some(value.extract()?),
             "threads" => options.threads = Some(value.extract()?),
             "cancel" => options.cancel = token(&value)?,
             "union_default_graph" => options.union_default = Some(value.extract()?),

@@ -207,7 +207,7 @@ impl Transaction {
     /// Answers a query over the database with the transaction's changes so far; see `Database.query`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
     #[pyo3(
-        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, temp=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
     )]
     fn query<'py>(
         &self,

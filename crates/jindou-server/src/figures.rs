@@ -29,6 +29,8 @@ const OWN: &[Row] = &[
     ("jindou_plan_cache_plans", "Plans in the cache"),
     ("jindou_query_memory_bytes", "Memory of running queries"),
     ("jindou_query_memory_limit_bytes", "Memory limit of all queries together"),
+    ("jindou_query_temp_bytes", "Bytes of temporary files of running queries"),
+    ("jindou_query_temp_written_bytes", "Bytes that queries wrote to temporary files since the start"),
     ("process_resident_memory_bytes", "Resident memory, including the mapped store"),
     ("jindou_warm_read_bytes", "Bytes of the store that were read into memory since the start"),
     (
@@ -228,6 +230,7 @@ impl Figures {
             here.count() as f64
         };
         let numbers = shared.upkeep.numbers();
+        let temp = shared.upkeep.temp();
         self.set([
             ("jindou_panics_total", jindou::invariant::ended() as f64),
             ("jindou_jobs_running", flag(shared.jobs.is_running())),
@@ -247,6 +250,8 @@ impl Figures {
                 "jindou_query_memory_limit_bytes",
                 shared.memory.limit() as f64,
             ),
+            ("jindou_query_temp_bytes", temp.used() as f64),
+            ("jindou_query_temp_written_bytes", temp.written() as f64),
             (
                 "process_resident_memory_bytes",
                 resident().unwrap_or(0) as f64,

@@ -29,6 +29,9 @@ pub struct ServerOptions {
     pub memory: u64,
     /// Memory limit of one query, in bytes.
     pub query_memory: u64,
+    /// Largest number of bytes of temporary files of one query that needs more memory than that; `None` for the
+    /// runtime's limit of all queries' files, 0 to end such a query instead.
+    pub query_temp: Option<u64>,
     /// Largest number of threads for one heavy query.
     pub threads: usize,
     /// Largest number of heavy queries that run at the same time; further ones wait. At most one per thread of the
@@ -145,6 +148,7 @@ impl ServerOptions {
     pub(crate) fn of_queries(&self) -> QueryOptions {
         let mut options = QueryOptions::default()
             .with_threads(self.threads)
+            .with_temp(self.query_temp)
             .with_union_default(self.union_default)
             .with_gpu(self.gpu)
             .with_common_prefixes(self.common_prefixes)
@@ -172,6 +176,7 @@ impl ServerOptions {
         with_max_timeout: max_timeout = Duration;
         with_memory: memory = u64;
         with_query_memory: query_memory = u64;
+        with_query_temp: query_temp = impl Into<Option<u64>>;
         with_threads: threads = usize;
         with_heavy_slots: heavy_slots = usize;
         with_light_slots: light_slots = usize;
@@ -249,6 +254,7 @@ impl ServerOptions {
             max_timeout: Duration::from_secs(3600),
             memory,
             query_memory: memory / 4,
+            query_temp: None,
             threads,
             heavy_slots: threads,
             light_slots: threads.max(2) * 2,

@@ -4,7 +4,7 @@
 use crate::segment::{BuiltSegment, SegmentMaker, failed};
 use crate::{Folder, MAX_TEXT, SearchedTerms, count, folded, section};
 use jindou_dictionary::index::{IndexWriter, Terms};
-use jindou_dictionary::spill::{SpillDir, SpillReader, SpillWriter};
+use jindou_model::spill::{SpillDir, SpillReader, SpillWriter};
 use jindou_model::term::{IRI, LANG, STRING};
 use jindou_model::{Charge, Holder, MemoryBudget, Result};
 use std::path::PathBuf;

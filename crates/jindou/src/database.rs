@@ -65,6 +65,8 @@ pub(crate) struct DatabaseState {
     trust: VerificationHandle,
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
+    /// Folder of queries' temporary files; `None` if there is no suitable one.
+    temp_dir: Option<Arc<Path>>,
     pub(crate) shards: Option<ShardHost>,
     /// Sends parts of queries to shards; `None` for a store without shards.
     pub(crate) hub: Option<Hub>,
@@ -235,13 +237,14 @@ impl Database {
         if let Some(log) = &options.log {
             return crate::replica::open(dir, log, &options, &runtime);
         }
-        let opened = match update::open(dir, &options) {
+        let mut opened = match update::open(dir, &options) {
             Err(Error::NoStore { .. } | Error::NotAStore { .. }) if options.creates() => {
                 create::unless_there(dir, &runtime.load_options())?;
                 update::open(dir, &options)?
             }
             opened => opened?,
         };
+        opened.dir = Some(dir.to_owned());
         Ok(Self::over_files(opened, runtime, options.changes_memory))
     }
 
@@ -302,6 +305,7 @@ impl Database {
             merges: Merges::default(),
             changes: ChangesLimit::new(changes_memory),
             plans: PlanCache::new(PLANS, PLAN_BYTES),
+            temp_dir: runtime.temp_dir(opened.dir.as_deref()),
             runtime,
             hub: opened
                 .hub
@@ -524,6 +528,8 @@ impl Database {
 
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
         let mut settled = self.inner.runtime.settle(options);
+        let folder = self.inner.temp_dir.as_ref();
+        settled.files = folder.and_then(|f| self.inner.runtime.temp_files(f, options.temp));
         settled.hub = self.inner.hub.as_ref();
         settled
     }

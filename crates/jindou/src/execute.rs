@@ -51,6 +51,7 @@ fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> Exec
         live: options.watch.as_ref().map(QueryWatch::live),
         service: options.service.clone(),
         pool: (options.threads > 1 || is_inside()).then(|| Arc::clone(options.pool)),
+        temp: options.files.clone(),
     }
 }
 
@@ -258,8 +259,12 @@ fn measured(
             t.rounds, t.messages, t.bytes
         )
     });
+    let spilled = match ran.profile.spilled {
+        0 => String::new(),
+        bytes => format!("temporary files: {bytes} bytes written\n"),
+    };
     let text = format!(
-        "{}{traffic}{}\n{}{}",
+        "{}{traffic}{}\n{}{spilled}{}",
         why.map_or(String::new(), |why| format!("on the CPU: {why}\n")),
         jindou_plan::explain(plan, snapshot),
         tree.text(&ran.profile),

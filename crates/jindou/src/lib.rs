@@ -109,7 +109,7 @@ pub use jindou_model::term::{
 pub use jindou_model::{
     BySize, CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit,
     Location, Machine, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result,
-    Span, Suggestion, Tracked, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
+    Span, Suggestion, TempSpace, Tracked, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
 };
 #[doc(hidden)]
 pub use jindou_model::{CancellableSource, invariant};

@@ -53,6 +53,9 @@ options_struct! {
         /// Budget for the memory of the query's text, algebra, plan and operators; `None` for the remaining budget of
         /// the runtime.
         pub memory: Option<MemoryBudget> = None, with_memory(impl Into<Option<MemoryBudget>>);
+        /// Largest number of bytes of temporary files, which the query writes if it needs more memory than it may use;
+        /// `None` for the limit of the runtime, 0 to end such a query instead.
+        pub temp: Option<u64> = None, with_temp(impl Into<Option<u64>>);
         /// Cancels the query from another thread.
         pub cancel: CancelToken = CancelToken::default(), with_cancel(CancelToken);
         /// True if the default graph is the union of all graphs; `None` for the choice that was made when the store was

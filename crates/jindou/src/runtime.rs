@@ -5,10 +5,11 @@ use crate::options::QueryOptions;
 use crate::update::UpdateOptions;
 use jindou_engine::{ExecutorChoice, Hub, WorkerPool, Workers};
 use jindou_graph::Graph;
-use jindou_model::{Machine, MemoryBudget, Result};
+use jindou_model::{Machine, MemoryBudget, QueryTemp, Result, TempSpace, temp};
 use jindou_plan::Plan;
 use jindou_store::LoadOptions;
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,14 +38,18 @@ struct RuntimeState {
     /// The worker threads, through the engine's interface.
     pool: Arc<dyn WorkerPool>,
     devices: Devices,
+    temp: Arc<TempSpace>,
+    temp_dir: Option<Arc<Path>>,
 }
 
 /// Builder of a [`Runtime`]. Values that are not set are taken from the machine when the runtime is built.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RuntimeBuilder {
     threads: Option<usize>,
     memory: Option<u64>,
     gpu_memory: Option<u64>,
+    temp_dir: Option<PathBuf>,
+    temp_limit: Option<u64>,
 }
 
 impl RuntimeBuilder {
@@ -72,6 +77,27 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Folder of the temporary files of queries that need more memory than they may use. By default the store's own
+    /// folder; for a database in memory the system's folder for temporary files, if that is on a disk.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) for a folder on a memory file system, [`Error::Io`](crate::Error::Io) for
+    /// one in which no file can be created.
+    pub fn temp_dir(mut self, folder: impl Into<PathBuf>) -> Result<Self> {
+        let folder = folder.into();
+        temp::check_folder(&folder)?;
+        self.temp_dir = Some(folder);
+        Ok(self)
+    }
+
+    /// Bytes that the temporary files of all queries may take together. By default half of the space that is free when
+    /// the first one is created.
+    #[must_use]
+    pub fn temp_limit(mut self, bytes: u64) -> Self {
+        self.temp_limit = Some(bytes);
+        self
+    }
+
     /// Creates the runtime. Threads are started and devices opened on first use.
     #[must_use]
     pub fn build(self) -> Runtime {
@@ -95,6 +121,8 @@ impl RuntimeBuilder {
                 .with_threads(threads),
                 pool: Arc::new(workers.clone()),
                 workers,
+                temp: Arc::new(TempSpace::new(self.temp_limit)),
+                temp_dir: self.temp_dir.map(Into::into),
             }),
         }
     }
@@ -160,6 +188,25 @@ impl Runtime {
         }
     }
 
+    /// The space that queries' temporary files take.
+    #[must_use]
+    pub fn temp(&self) -> &TempSpace {
+        &self.inner.temp
+    }
+
+    /// The folder for temporary files of a database whose store is in `store`, if any; `None` if there is no suitable
+    /// one.
+    pub(crate) fn temp_dir(&self, store: Option<&Path>) -> Option<Arc<Path>> {
+        if let Some(folder) = &self.inner.temp_dir {
+            return Some(Arc::clone(folder));
+        }
+        let folder: Arc<Path> = match store {
+            Some(store) => store.into(),
+            None => std::env::temp_dir().into(),
+        };
+        (!temp::is_in_memory(&folder)).then_some(folder)
+    }
+
     /// Options for a load in this process, with the runtime's memory and threads.
     #[must_use]
     pub fn load_options(&self) -> LoadOptions {
@@ -184,9 +231,17 @@ impl Runtime {
         self.inner.memory.part(self.inner.memory.limit())
     }
 
+    /// The temporary files of a query in this folder, with a limit of their bytes.
+    pub(crate) fn temp_files(&self, folder: &Arc<Path>, limit: Option<u64>) -> Option<QueryTemp> {
+        let limit = limit.unwrap_or(u64::MAX);
+        let space = || Arc::clone(&self.inner.temp);
+        (limit > 0).then(|| QueryTemp::new(space(), Arc::clone(folder), limit))
+    }
+
     /// A query's options, with the runtime's values for those that the caller did not set.
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
         Settled {
+            files: None,
             threads: options.threads.unwrap_or(self.threads()).max(1),
             memory: options.memory.clone().unwrap_or_else(|| self.part()),
             pool: options.pool.as_ref().unwrap_or_else(|| self.pool()),
@@ -202,6 +257,7 @@ impl Runtime {
         options: &'o UpdateOptions,
     ) -> Settled<'o, UpdateOptions> {
         Settled {
+            files: None,
             threads: options.threads.unwrap_or(self.threads()).max(1),
             memory: options.memory.clone().unwrap_or_else(|| self.part()),
             pool: self.pool(),
@@ -219,6 +275,8 @@ pub(crate) struct Settled<'o, O> {
     pub memory: MemoryBudget,
     pub pool: &'o Arc<dyn WorkerPool>,
     pub runtime: &'o Runtime,
+    /// The temporary files that the query may create.
+    pub files: Option<QueryTemp>,
     /// Sends parts of queries to the shards of a sharded store; `None` for other stores.
     pub hub: Option<&'o Hub>,
     options: &'o O,

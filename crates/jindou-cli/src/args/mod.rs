@@ -484,6 +484,21 @@ impl Place {
     }
 }
 
+/// Temporary files of queries that need more memory than they may use.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct TempArgs {
+    /// Folder for temporary files of queries that need more memory than they may use, on a disk (default: the store's own).
+    #[arg(long, value_name = "DIR", env = "JINDOU_TEMP_DIR")]
+    pub temp_dir: Option<PathBuf>,
+    /// Largest size of all queries' temporary files together (default: half of the free space).
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_TEMP_LIMIT")]
+    pub temp_limit: Option<u64>,
+    /// Largest size of one query's temporary files; 0 ends a query that needs more memory than it may use (default:
+    /// --temp-limit).
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_QUERY_TEMP")]
+    pub query_temp: Option<u64>,
+}
+
 /// Parses a size of memory. A bare number of a few bytes is refused, since a unit was probably forgotten.
 fn parse_memory(text: &str) -> Result<u64, String> {
     let bytes = parse_size(text)?;

@@ -1,8 +1,8 @@
 //! The command line of `jindou query` and `jindou shell`.
 
 use super::{
-    DocumentArgs, GraphsArg, Place, VerifyArg, parse_answer_format, parse_format, parse_memory,
-    parse_threads,
+    DocumentArgs, GraphsArg, Place, TempArgs, VerifyArg, parse_answer_format, parse_format,
+    parse_memory, parse_threads,
 };
 use clap::Args as ClapArgs;
 use jindou::service::Allowed;
@@ -68,6 +68,8 @@ pub struct QueryArgs {
     /// Memory that the query may use, e.g. 2G (default: half of this machine's).
     #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
+    #[command(flatten)]
+    pub temp: TempArgs,
     /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,

@@ -1,7 +1,7 @@
 //! The command line of `jindou serve`.
 
 use super::{
-    DocumentArgs, DurabilityArg, GraphsArg, MergeBudget, Place, VerifyArg, parse_memory,
+    DocumentArgs, DurabilityArg, GraphsArg, MergeBudget, Place, TempArgs, VerifyArg, parse_memory,
     parse_threads,
 };
 use clap::Args as ClapArgs;
@@ -99,6 +99,8 @@ pub struct Serve {
     /// Memory limit of one query (default: a quarter of --memory).
     #[arg(long, value_parser = parse_memory, value_name = "SIZE")]
     pub query_memory: Option<u64>,
+    #[command(flatten)]
+    pub temp: TempArgs,
     /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,

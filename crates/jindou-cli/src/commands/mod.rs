@@ -18,7 +18,7 @@ mod search;
 mod serve;
 pub mod update;
 
-use crate::args::{Args, Command, DocumentArgs, GraphsArg};
+use crate::args::{Args, Command, DocumentArgs, GraphsArg, TempArgs};
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
     CancelToken, Database, DocumentSource, Documents, Error, Indexes, Result, Runtime,
@@ -71,6 +71,20 @@ pub fn with_gpu(
         Some(bytes) => builder.gpu_memory(bytes),
         None => builder,
     }
+}
+
+/// The builder with the folder and the limit of queries' temporary files.
+///
+/// # Errors
+/// Those of [`RuntimeBuilder::temp_dir`].
+pub fn with_temp(mut builder: RuntimeBuilder, temp: &TempArgs) -> Result<RuntimeBuilder> {
+    if let Some(folder) = &temp.temp_dir {
+        builder = builder.temp_dir(folder)?;
+    }
+    Ok(match temp.temp_limit {
+        Some(bytes) => builder.temp_limit(bytes),
+        None => builder,
+    })
 }
 
 /// Runs the command of the command line.

@@ -1,8 +1,8 @@
 //! `jindou query`.
 
 use super::{
-    cancel_on_interrupt, counted, data, no_graphs, no_store, request_text, runtime_with_gpu,
-    service,
+    cancel_on_interrupt, counted, data, no_graphs, no_store, request_text, service, with_gpu,
+    with_temp,
 };
 use crate::args::QueryArgs;
 use crate::empty;
@@ -47,7 +47,7 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
         let options = OpenOptions::default()
             .with_access(Access::Read)
             .with_verify(a.verify.verify)
-            .with_runtime(runtime_with_gpu(a.threads, a.memory, a.gpu_memory));
+            .with_runtime(with_temp(with_gpu(a.threads, a.memory, a.gpu_memory), &a.temp)?.build());
         let db = Database::open_with(store, &options)?;
         super::tell_copy(store);
         db
@@ -57,6 +57,7 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
     let mut options = QueryOptions::default()
         .with_cancel(cancel)
         .with_timeout(a.timeout)
+        .with_temp(a.temp.query_temp)
         .with_profile(a.profile)
         .with_gpu(a.gpu)
         .with_base(a.base.clone())

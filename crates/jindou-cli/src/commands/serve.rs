@@ -1,7 +1,7 @@
 //! `jindou serve`.
 
 use super::merge;
-use super::{documents, indexes, service, with_gpu};
+use super::{documents, indexes, service, with_gpu, with_temp};
 use crate::advice;
 use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
@@ -74,7 +74,7 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     // A server of a shared log writes its copy of the store, even if it accepts no updates.
     let writes = accepts || a.log.is_some();
     let begun = Instant::now();
-    let runtime = with_gpu(a.threads, a.memory, a.gpu_memory).build();
+    let runtime = with_temp(with_gpu(a.threads, a.memory, a.gpu_memory), &a.temp)?.build();
     let changes_memory = a.changes_memory.unwrap_or(runtime.memory().limit() / 8);
     let changes_memory = changes_memory.max(LEAST_CHANGES);
     let options = OpenOptions::default()
@@ -242,6 +242,7 @@ fn server_options(a: &Serve, standard: ServerOptions, store: &Path) -> Result<Se
         .with_timeout(a.timeout.min(a.max_timeout))
         .with_max_timeout(a.max_timeout)
         .with_query_memory(a.query_memory.unwrap_or(memory / 4))
+        .with_query_temp(a.temp.query_temp)
         .with_heavy_slots(a.heavy_slots.unwrap_or(heavy_slots))
         .with_light_slots(a.light_slots.unwrap_or(light_slots))
         .with_heavy_queue(a.heavy_queue)

@@ -10,8 +10,8 @@ use super::arena::{Arena, record_bytes};
 use super::run::{ClosedRun, RunWriter};
 use super::sort;
 use crate::hash::{HashKeys, equal, hash};
-use crate::spill::SpillDir;
 use jindou_model::memory::{huge_zeroed, prefetch_at};
+use jindou_model::spill::SpillDir;
 use jindou_model::{QuadBatch, Result, Span};
 
 /// Number for the default graph in the graph position of [`Interner::intern`]'s output.

@@ -2,7 +2,7 @@
 //! `[common prefix with the previous term: varint][length of the rest: varint][rest]`.
 
 use crate::front;
-use crate::spill::{Spill, SpillDir, SpillReader, SpillWriter};
+use jindou_model::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_model::{Error, Result};
 
 /// The sorted, distinct terms of one closed interner.

@@ -1,11 +1,11 @@
 //! Builds dictionaries for tests.
 #![allow(dead_code)]
 
-use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{
     ClosedRun, Dictionary, Interner, LOCAL_DEFAULT_GRAPH, MergedVocabulary, StringsWriter,
     merge_runs, write_dictionary,
 };
+use jindou_model::spill::SpillDir;
 use jindou_model::{QuadBatch, Span};
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 //! library.
 
 use crate::common::{Quad, dictionary, intern, merge, permutation};
-use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Dictionary, Strings, write_dictionary};
+use jindou_model::spill::SpillDir;
 use jindou_model::{MemoryBudget, NO_VERTEX, VertexId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

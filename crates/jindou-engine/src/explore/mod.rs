@@ -30,7 +30,7 @@ use crate::eval::EvalContext;
 use crate::live::LiveProfile;
 use crate::options::{ServiceCaller, WorkerPool};
 use jindou_graph::Graph;
-use jindou_model::{Error, Invariant, Result};
+use jindou_model::{Error, Invariant, QueryTemp, Result};
 use jindou_plan::{Operand, Slot};
 use std::ops::Deref;
 
@@ -87,6 +87,8 @@ pub(crate) struct QueryContext<'r> {
     pub service: Option<&'r dyn ServiceCaller>,
     /// Pool of threads that may help.
     pub pool: &'r dyn WorkerPool,
+    /// Temporary files for operators that need more memory than the budget has.
+    pub temp: Option<&'r QueryTemp>,
 }
 
 impl<'r> Deref for QueryContext<'r> {

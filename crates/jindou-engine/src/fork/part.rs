@@ -334,6 +334,7 @@ impl QueryPart {
             heavy: true,
             service: None,
             pool: &Spawned,
+            temp: None,
         };
         let waits = self.hub.waits();
         let mut line = StepLine::new(&self.steps, &self.layouts, ctx, self.program.mode, waits)?;

@@ -102,6 +102,7 @@ pub(crate) fn run_now(
         heavy: false,
         service: None,
         pool: &Spawned,
+        temp: None,
     };
     let exploration = Exploration {
         steps: steps.to_vec(),

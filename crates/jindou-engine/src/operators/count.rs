@@ -2,14 +2,18 @@
 
 use super::end::ToCounts;
 use super::group::Groups;
+use super::group_files::PartialGroups;
 use crate::batch::{Batch, OperatorCharge, View};
 use crate::compile::{LeafSource, PipelineBuilder};
 use crate::explore::{Halt, QueryContext};
+use crate::partitions::{TakeDistinct, Words, push_u64};
 use crate::table::{IdSet, TupleSet};
 use crate::tree::SlotLayout;
 use jindou_model::{Holder, Result, term};
 use jindou_plan::{Count, Operator, Slot, operator};
 
+/// Number of distinct values from which on they are written to files when memory is short.
+const MANY_VALUES: usize = 1 << 10;
 /// Largest number of rows without columns that are processed together.
 const MOST_BARE: usize = 1 << 16;
 
@@ -45,13 +49,15 @@ impl<'a> PipelineBuilder<'_, 'a> {
             let mut counter = GroupCounter::new(&op.group, &op.counts, &slots, ctx);
             counted.each(ctx, |rows, times| counter.add_times(rows, times))?;
             self.exec.holds(node, counter.bytes());
-            counter.finish(ctx)?
+            LeafSource::Whole(counter.finish(ctx)?)
         } else {
             let end = ToCounts(&op.group, &op.counts);
             let (counter, _) = self.exec.run_into(&op.input, node + 1, end, node)?;
-            counter.finish(ctx)?
+            counter.into_leaf(ctx, |ctx: &QueryContext<'_>| {
+                GroupCounter::new(&op.group, &op.counts, &op.group, ctx)
+            })?
         };
-        self.leaf(LeafSource::Whole(rows), node);
+        self.leaf(rows, node);
         Ok(slots())
     }
 }
@@ -139,6 +145,12 @@ impl<'a> GroupCounter<'a> {
             }
             return Ok(());
         }
+        self.number(rows)?;
+        self.add_numbered(rows)
+    }
+
+    /// Finds or adds the groups of rows.
+    fn number(&mut self, rows: View<'_>) -> Result<()> {
         if self.group.is_empty() {
             for c in &mut self.counts {
                 c.numbers.resize(1, 0);
@@ -156,6 +168,10 @@ impl<'a> GroupCounter<'a> {
             self.groups.find(rows)?;
             self.room()?;
         }
+        Ok(())
+    }
+
+    fn add_numbered(&mut self, rows: View<'_>) -> Result<()> {
         for c in &mut self.counts {
             if c.never {
                 continue;
@@ -247,9 +263,18 @@ impl<'a> GroupCounter<'a> {
     }
 
     fn room(&mut self) -> Result<()> {
-        let n = self.groups.len();
-        self.charge
-            .set(n.next_power_of_two() * 8 * self.counts.len())?;
+        let (n, each) = (self.groups.len(), 8 * self.counts.len());
+        let has = self.counts.iter().map(|c| c.numbers.capacity()).min();
+        let has = has.unwrap_or(n);
+        if n > has {
+            let room = n.next_power_of_two();
+            // While the numbers are moved, the old and the new memory exist together.
+            self.charge.set((has + room) * each)?;
+            for c in &mut self.counts {
+                c.numbers.reserve_exact(room - c.numbers.len());
+            }
+            self.charge.set(room * each)?;
+        }
         for c in &mut self.counts {
             c.numbers.resize(n, 0);
         }
@@ -314,6 +339,144 @@ impl<'a> GroupCounter<'a> {
             }
         }
         Ok(out)
+    }
+}
+
+impl PartialGroups for GroupCounter<'_> {
+    fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    fn spare(&mut self) {
+        self.groups.spare();
+    }
+
+    fn count_all(&mut self) {
+        for c in &mut self.counts {
+            c.distinct = DistinctValues::No;
+        }
+    }
+
+    fn distinct_ids(&self) -> usize {
+        let ids = self.counts.iter().map(|c| match &c.distinct {
+            DistinctValues::No => 0,
+            DistinctValues::Ids(_) => 1,
+            DistinctValues::Rows(_) => c.row.len().max(1),
+        });
+        ids.max().unwrap_or(0)
+    }
+
+    fn are_many(&self) -> bool {
+        let values = self.counts.iter().map(|c| match &c.distinct {
+            DistinctValues::No | DistinctValues::Ids(_) => 0,
+            DistinctValues::Rows(set) => set.len(),
+        });
+        let least = match self.charge.budget().is_scarce() {
+            true => 8,
+            false => MANY_VALUES,
+        };
+        self.groups.keys().has_many() || values.sum::<usize>() >= least
+    }
+
+    fn is_short(&self, _ctx: &QueryContext<'_>, rows: usize) -> bool {
+        let is_full = |set: &TupleSet| !set.has_room(rows);
+        (self.counts.iter())
+            .any(|c| matches!(&c.distinct, DistinctValues::Rows(set) if is_full(set)))
+    }
+
+    fn add(&mut self, _ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
+        self.add(rows)
+    }
+
+    fn number(&mut self, rows: View<'_>) -> Result<()> {
+        self.number(rows)
+    }
+
+    fn add_numbered(&mut self, _ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
+        self.add_numbered(rows)
+    }
+
+    fn recharge(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        for c in &mut self.counts {
+            c.numbers = vec![];
+            match &mut c.distinct {
+                DistinctValues::No => {}
+                DistinctValues::Ids(set) => set.clear()?,
+                DistinctValues::Rows(set) => set.clear()?,
+            }
+        }
+        self.groups.clear()?;
+        self.charge.set(0)
+    }
+
+    fn merge(&mut self, _ctx: &QueryContext<'_>, other: Self) -> Result<()> {
+        self.merge(&other)
+    }
+
+    fn push_states(&self, group: usize, to: &mut Vec<u32>) {
+        for c in &self.counts {
+            let is_all = matches!(c.distinct, DistinctValues::No);
+            let number = c.numbers.get(group).copied().filter(|_| is_all);
+            push_u64(to, number.unwrap_or(0));
+        }
+    }
+
+    fn merge_states(
+        &mut self,
+        _ctx: &QueryContext<'_>,
+        group: usize,
+        words: &mut Words<'_>,
+    ) -> Result<()> {
+        for c in &mut self.counts {
+            c.numbers[group] += words.u64();
+        }
+        Ok(())
+    }
+
+    fn each_distinct(&self, f: TakeDistinct<'_>) -> Result<()> {
+        for (n, c) in (0u32..).zip(&self.counts) {
+            match &c.distinct {
+                DistinctValues::No => {}
+                DistinctValues::Ids(set) => set.for_each(|id| f(n, 0, &[id]))?,
+                DistinctValues::Rows(set) => {
+                    for tuple in set.tuples() {
+                        if let Some((group, row)) = tuple.split_first() {
+                            f(n, *group, row)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_distinct(
+        &mut self,
+        _ctx: &QueryContext<'_>,
+        aggregate: u32,
+        group: usize,
+        _value: u32,
+    ) -> Result<()> {
+        if let Some(c) = self.counts.get_mut(aggregate as usize) {
+            c.numbers[group] += 1;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        let sets = self.counts.iter().map(|c| match &c.distinct {
+            DistinctValues::Rows(set) => set.bytes(),
+            DistinctValues::No | DistinctValues::Ids(_) => 0,
+        });
+        self.bytes() + sets.sum::<u64>()
+    }
+
+    fn finish(self, ctx: &QueryContext<'_>) -> Result<Batch> {
+        self.finish(ctx)
     }
 }
 

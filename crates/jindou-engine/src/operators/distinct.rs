@@ -1,15 +1,20 @@
 //! DISTINCT passes a row on when it is seen for the first time. The set of rows is partitioned by hash, and a worker
 //! locks each partition once per batch. A set of many ids of a single column becomes a bitmap, which needs no locks.
+//!
+//! If there is no memory for more rows, the set stays as it is, and rows that are not in it are written to files
+//! ([`Partitions`]). After the last row each of these is a set of its own, and is divided again if that is too large.
+//! Rows in an order are not written, since they would lose it.
 
-use super::stage::{NewWorker, NextStages, StageSpec, StageWorker};
+use super::stage::{NewWorker, NextStages, Overflow, StageSpec, StageWorker};
 use crate::batch::{Batch, OperatorCharge, View};
-use crate::compile::PipelineBuilder;
+use crate::compile::{Leaf, LeafSource, PipelineBuilder};
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::key_table::{KeyTable, NONE, hash_rows};
+use crate::partitions::{PARTS as FILE_PARTS, PartitionRows, Partitions};
 use crate::table::hash;
 use crate::tree::{SlotLayout, common};
 use jindou_model::sync;
-use jindou_model::{FIRST_TAIL_ID, Holder, MemoryBudget, Result};
+use jindou_model::{FIRST_TAIL_ID, Holder, MemoryBudget, QueryTemp, Result};
 use jindou_plan::{Slot, operator};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -25,7 +30,7 @@ const AHEAD: usize = 8;
 struct SharedDistinct {
     /// The columns that rows keep, by which they are compared.
     columns: Vec<usize>,
-    parts: Vec<Mutex<KeyTable>>,
+    parts: Vec<Mutex<DistinctPart>>,
     /// Number of keys in all partitions.
     len: AtomicUsize,
     bits: OnceLock<SharedBitmap>,
@@ -34,6 +39,33 @@ struct SharedDistinct {
     budget: MemoryBudget,
     /// For rows without columns: whether one was passed on.
     given: AtomicBool,
+    /// The files that rows may be written to; `None` if the query ends instead.
+    temp: Option<QueryTemp>,
+    /// Rows that are not in full partitions of the set.
+    over: OnceLock<Partitions>,
+}
+
+/// A partition of the set.
+struct DistinctPart {
+    keys: KeyTable,
+    /// True once there was no memory for a key; no more are added.
+    is_full: bool,
+}
+
+impl DistinctPart {
+    /// Takes the table's reply to a key: true if the key was added now. If there was no memory for more keys, and rows
+    /// can be written to files, the partition is full.
+    #[inline]
+    fn inserted(&mut self, done: Result<(u32, bool)>, temp: Option<&QueryTemp>) -> Result<bool> {
+        match done {
+            Ok((_, fresh)) => Ok(fresh),
+            Err(e) if temp.is_some() && e.is_of_memory() && self.keys.has_many() => {
+                self.is_full = true;
+                Ok(true)
+            }
+            Err(e) => Err(e),
+        }
+    }
 }
 
 struct SharedBitmap {
@@ -42,7 +74,9 @@ struct SharedBitmap {
 }
 
 impl SharedDistinct {
-    fn new(layout: &[Slot], slots: &[Slot], ctx: &QueryContext<'_>) -> Self {
+    /// `is_ordered`: the order of rows matters.
+    fn new(layout: &[Slot], slots: &[Slot], is_ordered: bool, ctx: &QueryContext<'_>) -> Self {
+        let temp = ctx.temp.filter(|_| !is_ordered).cloned();
         let layout = SlotLayout::new(layout);
         let columns: Vec<usize> = slots
             .iter()
@@ -53,11 +87,10 @@ impl SharedDistinct {
         Self {
             parts: (0..parts)
                 .map(|_| {
-                    Mutex::new(KeyTable::new(
-                        width,
-                        0,
-                        OperatorCharge::for_holder(Holder::Distinct, ctx.budget),
-                    ))
+                    let charge = OperatorCharge::for_holder(Holder::Distinct, ctx.budget);
+                    let keys = KeyTable::new(width, 0, charge).sparing(temp.is_some());
+                    let is_full = false;
+                    Mutex::new(DistinctPart { keys, is_full })
                 })
                 .collect(),
             columns,
@@ -70,12 +103,23 @@ impl SharedDistinct {
                 .min(FIRST_TAIL_ID),
             budget: ctx.budget.clone(),
             given: AtomicBool::new(false),
+            temp,
+            over: OnceLock::new(),
         }
+    }
+
+    /// The files for rows that are not in full partitions of the set.
+    fn over(&self, temp: &QueryTemp) -> Result<&Partitions> {
+        if let Some(over) = self.over.get() {
+            return Ok(over);
+        }
+        let new = Partitions::new(temp, self.columns.len(), 0)?;
+        Ok(self.over.get_or_init(|| new))
     }
 
     /// Bytes held.
     fn bytes(&self) -> u64 {
-        let parts: u64 = self.parts.iter().map(|p| lock(p).bytes()).sum();
+        let parts: u64 = self.parts.iter().map(|p| lock(p).keys.bytes()).sum();
         parts + self.bits.get().map_or(0, |b| b.words.len() as u64 * 8)
     }
 
@@ -83,6 +127,10 @@ impl SharedDistinct {
     fn bitmap(&self) -> Option<&SharedBitmap> {
         if let Some(b) = self.bits.get() {
             return Some(b);
+        }
+        // A bitmap does not know the ids in files.
+        if self.over.get().is_some() {
+            return None;
         }
         let n = self.len.load(Ordering::Relaxed);
         // The table takes about 12 to 40 bytes per id, the bitmap an eighth of a byte per vertex of the base.
@@ -100,7 +148,7 @@ impl SharedDistinct {
     }
 }
 
-fn lock(part: &Mutex<KeyTable>) -> std::sync::MutexGuard<'_, KeyTable> {
+fn lock(part: &Mutex<DistinctPart>) -> std::sync::MutexGuard<'_, DistinctPart> {
     sync::lock(part)
 }
 
@@ -112,7 +160,9 @@ impl<'a> PipelineBuilder<'_, 'a> {
     ) -> Result<Vec<Slot>, Halt> {
         let input = self.op(&op.input, node + 1)?;
         let kept = common(&op.slots, &input);
-        let shared = SharedDistinct::new(&input, &kept, &self.exec.ctx);
+        let is_sorted = |leaf: &Leaf<'_>| matches!(leaf.source, LeafSource::Sorted(_));
+        let is_ordered = self.leaves.iter().any(is_sorted);
+        let shared = SharedDistinct::new(&input, &kept, is_ordered, &self.exec.ctx);
         self.link(shared, &input, node);
         Ok(kept)
     }
@@ -139,6 +189,89 @@ impl StageSpec for SharedDistinct {
     fn held(&self) -> u64 {
         self.bytes()
     }
+
+    fn overflow(&self) -> Result<Option<&dyn Overflow>> {
+        if self.over.get().is_none() {
+            return Ok(None);
+        }
+        for part in &self.parts {
+            lock(part).keys.free()?;
+        }
+        Ok(Some(self))
+    }
+}
+
+impl Overflow for SharedDistinct {
+    fn parts(&self) -> u64 {
+        FILE_PARTS as u64
+    }
+
+    fn give(&self, part: u64, ctx: &QueryContext<'_>, to: &mut dyn Consumer) -> Flow {
+        match self.over.get() {
+            Some(over) => give_distinct(&[over], part as usize, Holder::Distinct, ctx, to),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Passes on each different row of a partition of several files once.
+pub(super) fn give_distinct(
+    files: &[&Partitions],
+    part: usize,
+    holder: Holder,
+    ctx: &QueryContext<'_>,
+    to: &mut dyn Consumer,
+) -> Flow {
+    let (Some(from), Some(temp)) = (files.iter().find(|f| f.has_rows(part)), ctx.temp) else {
+        return Ok(());
+    };
+    let charge = OperatorCharge::for_holder(holder, ctx.budget);
+    let mut keys = KeyTable::new(from.width(), 0, charge).sparing(true);
+    // Rows that are not in the table, once that is full.
+    let mut over: Option<(Partitions, PartitionRows)> = None;
+    let (mut out, mut hashes, mut index) = (Batch::new(from.width(), ctx.budget), vec![], vec![]);
+    let mut take = |rows: View<'_>| {
+        let columns: Vec<&[u32]> = (0..from.width()).map(|c| rows.column(c)).collect();
+        hash_rows(&columns, rows.rows, &mut hashes);
+        index.clear();
+        for (row, &hash) in hashes.iter().enumerate() {
+            let Some((over, writing)) = &mut over else {
+                match keys.insert_any(&columns, row, hash) {
+                    Ok((_, true)) => index.push(row as u32),
+                    Ok((_, false)) => {}
+                    Err(e) if e.is_of_memory() && keys.has_many() => {
+                        index.push(row as u32);
+                        let deeper = Partitions::new(temp, from.width(), from.level() + 1)?;
+                        over = Some((deeper, PartitionRows::new(ctx, holder)?));
+                    }
+                    Err(e) => return Err(e.into()),
+                }
+                continue;
+            };
+            if keys.find_any(&columns, row, hash) == NONE {
+                writing.push(over, over.part_of(hash), &columns, row)?;
+            }
+        }
+        out.ensure(index.len())?;
+        for (c, column) in columns.iter().enumerate() {
+            out.gather(c, 0, column, &index);
+        }
+        out.rows = index.len();
+        to.batch(out.view())
+    };
+    for file in files {
+        file.read(part, ctx, &mut take)?;
+    }
+    drop(keys);
+    let Some((over, mut writing)) = over else {
+        return Ok(());
+    };
+    writing.flush(&over)?;
+    drop(writing);
+    for part in 0..FILE_PARTS {
+        give_distinct(&[&over], part, holder, ctx, to)?;
+    }
+    Ok(())
 }
 
 /// The columns that a REDUCED keeps.
@@ -160,6 +293,10 @@ struct DistinctStage<'a> {
     index: Vec<u32>,
     /// The end of each partition's rows, then the rows, sorted by partition.
     by_part: Vec<u32>,
+    /// Scratch memory: rows of the batch that go to a file.
+    late: Vec<u32>,
+    /// Rows to be written, once a partition of the set is full.
+    writing: Option<PartitionRows>,
 }
 
 impl<'a> DistinctStage<'a> {
@@ -171,11 +308,39 @@ impl<'a> DistinctStage<'a> {
             new: vec![],
             index: vec![],
             by_part: vec![],
+            late: vec![],
+            writing: None,
         }
     }
 
+    /// Writes rows that are not in full partitions of the set.
+    #[cold]
+    fn write(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        columns: &[&[u32]],
+        rows: &[u32],
+        hashes: &[u64],
+    ) -> Result<()> {
+        let Some(temp) = &self.shared.temp else {
+            return Ok(());
+        };
+        let over = self.shared.over(temp)?;
+        let writing = match &mut self.writing {
+            Some(writing) => writing,
+            None => self
+                .writing
+                .insert(PartitionRows::new(ctx, Holder::Distinct)?),
+        };
+        for &row in rows {
+            let part = over.part_of(hashes[row as usize]);
+            writing.push(over, part, columns, row as usize)?;
+        }
+        Ok(())
+    }
+
     /// The rows of a batch that were not seen before.
-    fn new_rows(&mut self, rows: View<'_>) -> Result<View<'_>> {
+    fn new_rows(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<View<'_>> {
         let shared = self.shared;
         if shared.columns.is_empty() {
             let first = rows.rows > 0 && !shared.given.swap(true, Ordering::Relaxed);
@@ -188,10 +353,10 @@ impl<'a> DistinctStage<'a> {
         self.new.resize(rows.rows, 0);
         self.index.clear();
         if let [column] = shared.columns[..] {
-            self.ids(rows.column(column))?;
+            self.ids(ctx, rows.column(column))?;
         } else {
             self.index.extend(0..rows.rows as u32);
-            self.tuples(rows)?;
+            self.tuples(ctx, rows)?;
         }
         self.index.clear();
         self.index.extend(
@@ -208,7 +373,7 @@ impl<'a> DistinctStage<'a> {
         Ok(self.out.view())
     }
 
-    fn ids(&mut self, ids: &[u32]) -> Result<()> {
+    fn ids(&mut self, ctx: &QueryContext<'_>, ids: &[u32]) -> Result<()> {
         let shared = self.shared;
         let bitmap = shared.bitmap();
         match bitmap {
@@ -232,6 +397,8 @@ impl<'a> DistinctStage<'a> {
         // Ids that were added before there was a bitmap are only in the table.
         self.split(|row| hash(&[ids[row as usize]]));
         let mut added = 0;
+        let mut late = std::mem::take(&mut self.late);
+        late.clear();
         for (p, rows) in parts(&self.by_part, shared.parts.len()) {
             if rows.is_empty() {
                 continue;
@@ -241,11 +408,15 @@ impl<'a> DistinctStage<'a> {
             // before it looks into the partition.
             let bits = shared.bits.get();
             for &row in rows {
+                // If so, the row goes to a file: one with the same id may be there already.
+                let was_full = part.is_full;
                 let id = ids[row as usize];
                 let word = bits.and_then(|b| b.words.get((id / 64) as usize));
                 let fresh = match word {
+                    None if part.is_full => part.keys.find_one(id) == NONE,
                     None => {
-                        let fresh = part.insert_id(id)?.1;
+                        let done = part.keys.insert_id(id);
+                        let fresh = part.inserted(done, shared.temp.as_ref())?;
                         added += usize::from(fresh);
                         fresh
                     }
@@ -255,19 +426,28 @@ impl<'a> DistinctStage<'a> {
                         // new in the bitmap.
                         let mine =
                             bitmap.is_some() || word.fetch_or(bit, Ordering::Relaxed) & bit == 0;
-                        mine && part.find_one(id) == NONE
+                        mine && part.keys.find_one(id) == NONE
                     }
                 };
-                if let Some(n) = self.new.get_mut(row as usize) {
+                if fresh && was_full {
+                    late.push(row);
+                } else if let Some(n) = self.new.get_mut(row as usize) {
                     *n = u8::from(fresh);
                 }
             }
         }
         shared.len.fetch_add(added, Ordering::Relaxed);
+        if !late.is_empty() {
+            hash_rows(&[ids], ids.len(), &mut self.hashes);
+            let hashes = std::mem::take(&mut self.hashes);
+            self.write(ctx, &[ids], &late, &hashes)?;
+            self.hashes = hashes;
+        }
+        self.late = late;
         Ok(())
     }
 
-    fn tuples(&mut self, rows: View<'_>) -> Result<()> {
+    fn tuples(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
         let shared = self.shared;
         // A result rarely has more columns than this; then a vector is allocated.
         const FEW: usize = 16;
@@ -285,6 +465,8 @@ impl<'a> DistinctStage<'a> {
         let mut hashes = std::mem::take(&mut self.hashes);
         hash_rows(columns, rows.rows, &mut hashes);
         self.split(|row| hashes[row as usize]);
+        let mut late = std::mem::take(&mut self.late);
+        late.clear();
         for (p, rows) in parts(&self.by_part, shared.parts.len()) {
             if rows.is_empty() {
                 continue;
@@ -292,16 +474,26 @@ impl<'a> DistinctStage<'a> {
             let mut part = lock(&shared.parts[p]);
             for (i, &row) in rows.iter().enumerate() {
                 if let Some(&ahead) = rows.get(i + AHEAD) {
-                    part.prefetch_hash(hashes[ahead as usize]);
+                    part.keys.prefetch_hash(hashes[ahead as usize]);
                 }
                 let h = hashes[row as usize];
-                let fresh = part.insert_row(columns, row as usize, h)?.1;
+                if part.is_full {
+                    if part.keys.find_row(columns, row as usize, h) == NONE {
+                        late.push(row);
+                    }
+                    continue;
+                }
+                let done = part.keys.insert_row(columns, row as usize, h);
+                let fresh = part.inserted(done, shared.temp.as_ref())?;
                 if let Some(n) = self.new.get_mut(row as usize) {
                     *n = u8::from(fresh);
                 }
             }
         }
-        self.hashes = hashes;
+        if !late.is_empty() {
+            self.write(ctx, columns, &late, &hashes)?;
+        }
+        (self.hashes, self.late) = (hashes, late);
         Ok(())
     }
 
@@ -403,11 +595,18 @@ impl Recent {
 impl StageWorker for DistinctStage<'_> {
     fn batch(
         &mut self,
-        _run: &QueryContext<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
         rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
-        rest.batch(self.new_rows(rows)?)
+        rest.batch(self.new_rows(ctx, rows)?)
+    }
+
+    fn finish(&mut self, _run: &QueryContext<'_>, _rest: &mut NextStages<'_, '_, '_>) -> Flow {
+        if let (Some(writing), Some(over)) = (&mut self.writing, self.shared.over.get()) {
+            writing.flush(over)?;
+        }
+        Ok(())
     }
 
     fn takes_bare_rows(&self) -> bool {

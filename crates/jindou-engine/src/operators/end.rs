@@ -3,6 +3,7 @@
 use super::BATCH;
 use super::count::GroupCounter;
 use super::group::Grouping;
+use super::group_files::GroupRows;
 use super::order::{SortInput, Sorter};
 use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
@@ -127,30 +128,27 @@ impl EndSpec for ToAny {
 pub(crate) struct ToCounts<'a>(pub &'a [Slot], pub &'a [Count]);
 
 impl<'a> EndSpec for ToCounts<'a> {
-    type Part = GroupCounter<'a>;
-    type Done = GroupCounter<'a>;
+    type Part = GroupRows<GroupCounter<'a>>;
+    type Done = Self::Part;
 
-    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<GroupCounter<'a>> {
-        Ok(GroupCounter::new(self.0, self.1, layout, ctx))
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<Self::Part> {
+        let groups = GroupCounter::new(self.0, self.1, layout, ctx);
+        Ok(GroupRows::new(groups, self.0.len(), ctx))
     }
 
-    fn batch(part: &mut GroupCounter<'a>, _: &QueryContext<'_>, rows: View<'_>) -> Flow {
-        Ok(part.add(rows)?)
+    fn batch(part: &mut Self::Part, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
+        Ok(part.add(ctx, rows)?)
     }
 
-    fn done(part: GroupCounter<'a>, _: &QueryContext<'_>) -> Result<GroupCounter<'a>> {
+    fn done(part: Self::Part, _: &QueryContext<'_>) -> Result<Self::Done> {
         Ok(part)
     }
 
-    fn merge(
-        whole: &mut GroupCounter<'a>,
-        _: &QueryContext<'_>,
-        part: GroupCounter<'a>,
-    ) -> Result<()> {
-        whole.merge(&part)
+    fn merge(whole: &mut Self::Done, ctx: &QueryContext<'_>, part: Self::Done) -> Result<()> {
+        whole.merge(ctx, part)
     }
 
-    fn bytes(done: &GroupCounter<'a>) -> u64 {
+    fn bytes(done: &Self::Done) -> u64 {
         done.bytes()
     }
 }
@@ -160,26 +158,27 @@ impl<'a> EndSpec for ToCounts<'a> {
 pub(crate) struct ToGroups<'a>(pub &'a [Slot], pub &'a [Aggregate]);
 
 impl EndSpec for ToGroups<'_> {
-    type Part = Grouping;
-    type Done = Grouping;
+    type Part = GroupRows<Grouping>;
+    type Done = Self::Part;
 
-    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<Grouping> {
-        Ok(Grouping::new(self.0, self.1, layout, ctx))
+    fn part(self, layout: &[Slot], ctx: &QueryContext<'_>) -> Result<Self::Part> {
+        let groups = Grouping::new(self.0, self.1, layout, ctx);
+        Ok(GroupRows::new(groups, self.0.len(), ctx))
     }
 
-    fn batch(part: &mut Grouping, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
+    fn batch(part: &mut Self::Part, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
         Ok(part.add(ctx, rows)?)
     }
 
-    fn done(part: Grouping, _: &QueryContext<'_>) -> Result<Grouping> {
+    fn done(part: Self::Part, _: &QueryContext<'_>) -> Result<Self::Done> {
         Ok(part)
     }
 
-    fn merge(whole: &mut Grouping, ctx: &QueryContext<'_>, part: Grouping) -> Result<()> {
+    fn merge(whole: &mut Self::Done, ctx: &QueryContext<'_>, part: Self::Done) -> Result<()> {
         whole.merge(ctx, part)
     }
 
-    fn bytes(done: &Grouping) -> u64 {
+    fn bytes(done: &Self::Done) -> u64 {
         done.bytes()
     }
 }

@@ -1,12 +1,14 @@
 //! GROUP BY: numbers the groups, and passes each row with its group's number to the aggregates.
 
 use super::end::ToGroups;
+use super::group_files::PartialGroups;
 use crate::batch::{Batch, OperatorCharge, View};
 use crate::compile::{LeafSource, PipelineBuilder};
 use crate::executor::GroupedRows;
 use crate::explore::{Halt, QueryContext};
 use crate::key_table::KeyTable;
 use crate::offload::Offload;
+use crate::partitions::{TakeDistinct, Words};
 use crate::tree::SlotLayout;
 use crate::values::Accumulators;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
@@ -37,13 +39,15 @@ impl<'a> PipelineBuilder<'_, 'a> {
             let mut groups = Grouping::new(&op.by, &op.aggregates, &slots, ctx);
             counted.each(ctx, |rows, times| groups.add_times(ctx, rows, times))?;
             self.exec.holds(node, groups.bytes());
-            groups.finish(ctx)?
+            LeafSource::Whole(groups.finish(ctx)?)
         } else {
             let end = ToGroups(&op.by, &op.aggregates);
             let (groups, _) = self.exec.run_into(&op.input, node + 1, end, node)?;
-            groups.finish(ctx)?
+            groups.into_leaf(ctx, |ctx: &QueryContext<'_>| {
+                Grouping::new(&op.by, &op.aggregates, &op.by, ctx)
+            })?
         };
-        self.leaf(LeafSource::Whole(rows), node);
+        self.leaf(rows, node);
         Ok(slots())
     }
 }
@@ -96,6 +100,21 @@ impl Groups {
 
     pub fn bytes(&self) -> u64 {
         self.keys.bytes()
+    }
+
+    /// Makes adding groups fail while some memory is left.
+    pub fn spare(&mut self) {
+        self.keys.spare();
+    }
+
+    /// The keys of the groups by number.
+    pub fn keys(&self) -> &KeyTable {
+        &self.keys
+    }
+
+    /// Removes all groups and frees their memory.
+    pub fn clear(&mut self) -> Result<()> {
+        self.keys.free()
     }
 
     /// Sets `of_row` to the group numbers of the rows.
@@ -178,8 +197,17 @@ impl Grouping {
             }
             return Ok(());
         }
+        self.number(rows)?;
+        self.add_numbered(ctx, rows)?;
+        self.aggregates.recharge()
+    }
+
+    fn number(&mut self, rows: View<'_>) -> Result<()> {
         self.groups.find(rows)?;
-        self.aggregates.grow(self.groups.len())?;
+        self.aggregates.grow(self.groups.len())
+    }
+
+    fn add_numbered(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
         self.aggregates.add(ctx, rows, &self.groups.of_row)
     }
 
@@ -197,7 +225,8 @@ impl Grouping {
         self.aggregates.grow(self.groups.len())?;
         let times = |row: usize| times[row];
         self.aggregates
-            .add_times(ctx, rows, &self.groups.of_row, times)
+            .add_times(ctx, rows, &self.groups.of_row, times)?;
+        self.aggregates.recharge()
     }
 
     pub fn merge(&mut self, ctx: &QueryContext<'_>, mut other: Self) -> Result<()> {
@@ -212,7 +241,7 @@ impl Grouping {
         self.groups.bytes()
     }
 
-    /// The resulting rows: the keys of each group, then the values of its aggregates.
+    /// The resulting rows, as in [`PartialGroups::finish`]: the keys of each group, then the values of its aggregates.
     pub fn finish(mut self, ctx: &QueryContext<'_>) -> Result<Batch> {
         let rows = self.groups.len();
         self.aggregates.grow(rows)?;
@@ -228,5 +257,92 @@ impl Grouping {
             }
         }
         Ok(out)
+    }
+}
+
+impl PartialGroups for Grouping {
+    fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    fn spare(&mut self) {
+        self.groups.spare();
+        self.aggregates.spare();
+    }
+
+    fn count_all(&mut self) {
+        self.aggregates.count_all();
+    }
+
+    fn distinct_ids(&self) -> usize {
+        self.aggregates.distinct_ids()
+    }
+
+    fn are_many(&self) -> bool {
+        self.aggregates.are_many()
+    }
+
+    fn is_short(&self, ctx: &QueryContext<'_>, _rows: usize) -> bool {
+        self.aggregates.has_texts() && !ctx.budget.would_spare(0)
+    }
+
+    fn add(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
+        self.add(ctx, rows)
+    }
+
+    fn number(&mut self, rows: View<'_>) -> Result<()> {
+        self.number(rows)
+    }
+
+    fn add_numbered(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
+        self.add_numbered(ctx, rows)
+    }
+
+    fn recharge(&mut self) -> Result<()> {
+        self.aggregates.recharge()
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.groups.clear()?;
+        self.aggregates.clear()
+    }
+
+    fn merge(&mut self, ctx: &QueryContext<'_>, other: Self) -> Result<()> {
+        self.merge(ctx, other)
+    }
+
+    fn push_states(&self, group: usize, to: &mut Vec<u32>) {
+        self.aggregates.push_states(group, to);
+    }
+
+    fn merge_states(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        group: usize,
+        words: &mut Words<'_>,
+    ) -> Result<()> {
+        self.aggregates.merge_states(ctx, group, words)
+    }
+
+    fn each_distinct(&self, f: TakeDistinct<'_>) -> Result<()> {
+        self.aggregates.each_distinct(f)
+    }
+
+    fn add_distinct(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        aggregate: u32,
+        group: usize,
+        value: u32,
+    ) -> Result<()> {
+        self.aggregates.add_distinct(ctx, aggregate, group, value)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes()
+    }
+
+    fn finish(self, ctx: &QueryContext<'_>) -> Result<Batch> {
+        self.finish(ctx)
     }
 }

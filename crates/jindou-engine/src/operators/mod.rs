@@ -17,6 +17,7 @@ mod end;
 mod extend;
 mod filter;
 mod group;
+mod group_files;
 mod join;
 mod join_table;
 mod leaves;
@@ -32,7 +33,7 @@ pub(crate) use each::OuterRow;
 pub(crate) use end::{EndSpec, OutputEnd, ToAny, ToBuffer, ToSinks};
 pub(crate) use order::Sorter;
 pub(crate) use slice::SliceState;
-pub(crate) use stage::{CountedStage, END, Link, StageSpec, StageStats, finish, push};
+pub(crate) use stage::{CountedStage, END, Link, Overflow, StageSpec, StageStats, finish, push};
 
 use crate::compile::PipelineBuilder;
 use crate::explore::Halt;

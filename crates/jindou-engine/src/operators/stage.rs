@@ -24,10 +24,23 @@ pub(crate) trait StageSpec: Send + Sync {
         0
     }
 
+    /// The rows that the stage has written to files, if any. Called after the last row of all workers.
+    fn overflow(&self) -> Result<Option<&dyn Overflow>> {
+        Ok(None)
+    }
+
     /// If it is a slice, its counter of rows.
     fn slice(&self) -> Option<&SliceState> {
         None
     }
+}
+
+/// Rows in files that a stage outputs after all workers have got their last row, in parts that workers share.
+pub(crate) trait Overflow: Sync {
+    fn parts(&self) -> u64;
+
+    /// Passes the rows of one part on.
+    fn give(&self, part: u64, ctx: &QueryContext<'_>, to: &mut dyn Consumer) -> Flow;
 }
 
 /// State of a stage in one worker. Called once per batch.

@@ -1,6 +1,8 @@
 //! SPARQL's set functions (SPARQL 1.1 §18.5.1). There is one state per group; each worker has its own states, which are
 //! merged at the end.
 
+mod written;
+
 use super::machine::long_number_of_id;
 use super::numbers::NumberCache;
 use super::order_keys::IdOrder;
@@ -60,12 +62,16 @@ struct AggregateState {
 pub(crate) struct Accumulators {
     all: Vec<AggregateState>,
     groups: usize,
+    /// Number of groups for whose states memory was reserved, if more may be refused.
+    room: usize,
     places: IdOrder,
     known: NumberCache,
     scratch: Vec<u8>,
     tuple: Vec<u32>,
     /// Charge for the texts of GROUP_CONCAT.
-    room: TextRoom,
+    texts: TextRoom,
+    /// True if charging more fails while some memory is left.
+    sparing: bool,
     charge: OperatorCharge,
 }
 
@@ -120,7 +126,9 @@ impl Accumulators {
             known: NumberCache::new(ctx),
             scratch: vec![],
             tuple: vec![],
-            room: TextRoom::new(Holder::GroupBy, ctx.budget),
+            room: 0,
+            texts: TextRoom::new(Holder::GroupBy, ctx.budget),
+            sparing: false,
             charge: OperatorCharge::for_holder(Holder::GroupBy, ctx.budget),
         }
     }
@@ -132,6 +140,9 @@ impl Accumulators {
     pub fn grow(&mut self, groups: usize) -> Result<()> {
         if groups <= self.groups {
             return Ok(());
+        }
+        if self.sparing && groups > self.room {
+            self.reserve(groups)?;
         }
         self.groups = groups;
         for one in &mut self.all {
@@ -145,7 +156,11 @@ impl Accumulators {
         self.recharge()
     }
 
-    fn recharge(&mut self) -> Result<()> {
+    /// Charges the memory held, after rows were added. If rows can be written to files, fails while some memory is left.
+    ///
+    /// # Errors
+    /// `Limit`; the rows are added all the same.
+    pub fn recharge(&mut self) -> Result<()> {
         let mut bytes = 0;
         for one in &self.all {
             bytes += match &one.state {
@@ -160,7 +175,10 @@ impl Accumulators {
                 CountedValues::Rows(s, c) => s.capacity() * 17 + s.len() * (16 + 4 * c.len()),
             };
         }
-        self.charge.set(bytes)
+        match self.sparing && self.are_many() {
+            true => self.charge.set_sparing(bytes),
+            false => self.charge.set(bytes),
+        }
     }
 
     /// Adds rows; `group_of_row` has the group of each.
@@ -193,7 +211,7 @@ impl Accumulators {
             known,
             scratch,
             tuple,
-            room,
+            texts: room,
             ..
         } = self;
         for one in all.iter_mut() {
@@ -247,7 +265,7 @@ impl Accumulators {
                 }
             }
         }
-        self.recharge()
+        Ok(())
     }
 
     /// Merges another worker's states. The group that is number `g` there is number `group_map[g]` here.
@@ -259,7 +277,7 @@ impl Accumulators {
             all,
             places,
             scratch,
-            room,
+            texts: room,
             ..
         } = self;
         for (to, from) in all.iter_mut().zip(other.all) {

@@ -5,7 +5,8 @@
 //! depend on the order, and a double has 53. Only a sum whose parts cancel to less than 2⁻⁵⁰ of the largest may differ
 //! in the last digit.
 
-use jindou_values::{Arithmetic, Num, Number};
+use crate::partitions::{Words, push_bytes, push_u64};
+use jindou_values::{Arithmetic, Num, Number, Value, value};
 
 /// The sum of the values so far.
 #[derive(Clone)]
@@ -187,6 +188,58 @@ impl Sum {
         self.add_real(other.high);
         self.low += other.low;
         self.count += other.count;
+    }
+
+    /// Appends the sum to words.
+    pub fn push_words(&self, to: &mut Vec<u32>) {
+        let exact = match &self.exact {
+            ExactSum::Failed => 0,
+            ExactSum::Small(Num::Int(_)) => 1,
+            ExactSum::Small(_) | ExactSum::Long(_) => 2,
+        };
+        to.push(exact << 8 | self.kind as u32);
+        push_u64(to, self.count as u64);
+        push_u64(to, self.high.to_bits());
+        push_u64(to, self.low.to_bits());
+        match &self.exact {
+            ExactSum::Failed => {}
+            ExactSum::Small(Num::Int(n)) => push_u64(to, *n as u64),
+            exact => {
+                let mut bytes = Vec::new();
+                if let Some(n) = exact.number() {
+                    n.push(&mut bytes);
+                }
+                push_bytes(to, &bytes);
+            }
+        }
+    }
+
+    /// Reads a sum that [`Self::push_words`] has appended.
+    pub fn of_words(words: &mut Words<'_>) -> Self {
+        let first = words.u32();
+        let kind = match first & 0xFF {
+            0 => SumType::Exact,
+            1 => SumType::Float,
+            _ => SumType::Double,
+        };
+        let count = words.u64() as i64;
+        let (high, low) = (f64::from_bits(words.u64()), f64::from_bits(words.u64()));
+        let exact = match first >> 8 {
+            0 => ExactSum::Failed,
+            1 => ExactSum::Small(Num::Int(words.u64() as i64)),
+            _ => match value(&words.bytes()) {
+                Some(Value::Number(Number::Small(n))) => ExactSum::Small(n),
+                Some(Value::Number(n)) => ExactSum::Long(Box::new(n)),
+                _ => ExactSum::Failed,
+            },
+        };
+        Self {
+            exact,
+            high,
+            low,
+            kind,
+            count,
+        }
     }
 
     /// Bytes of heap memory.

@@ -24,6 +24,10 @@ const CONTENT_BITS: u32 = 56;
 const DOUBLE: usize = 8;
 /// Length in bytes from which on comparing contents counts as work.
 const LONG: usize = 1 << 9;
+/// Bytes of keys from which on those that are [sparing](ValueKeys::sparing) leave some memory, and their largest share
+/// (1/n) of the budget before that.
+const MANY: u64 = 1 << 17;
+const MANY_SHARE: u64 = 64;
 /// Capacity in bytes that scratch memory keeps from one value to the next.
 const KEPT: usize = 1 << 10;
 /// Work of reading a byte of a value that is parsed.
@@ -43,6 +47,8 @@ pub(crate) struct ValueKeys {
     number: u8,
     /// Scratch memory: the canonical bytes of a number.
     exact: Vec<u8>,
+    /// True if adding values fails while some memory is left.
+    sparing: bool,
     charge: OperatorCharge,
 }
 
@@ -63,8 +69,30 @@ impl ValueKeys {
             string: class(&[term::STRING]),
             number: class(&[term::FIRST_DATATYPE, b'0']),
             exact: vec![],
+            sparing: false,
             charge: OperatorCharge::for_holder(Holder::OrderBy, budget),
         }
+    }
+
+    /// Keys of rows that can be written to files: adding many fails while some memory is left.
+    pub fn sparing(budget: &MemoryBudget) -> Self {
+        Self {
+            sparing: true,
+            ..Self::new(budget)
+        }
+    }
+
+    /// True if the values take so many bytes that writing them to a file frees much memory.
+    pub fn are_many(&self) -> bool {
+        let many = (self.charge.budget().limit() / MANY_SHARE).min(MANY);
+        (self.contents.len() + self.keys.len() * size_of::<KeyEnd>()) as u64 > many
+    }
+
+    /// Removes all values but keeps their memory.
+    pub fn clear(&mut self) {
+        self.keys.truncate(1);
+        self.contents.clear();
+        self.has_long = false;
     }
 
     /// Bytes held.
@@ -245,10 +273,28 @@ impl ValueKeys {
         let held = keys * size_of::<KeyEnd>() + contents;
         // While a vector is moved, the old and the new memory exist together.
         let moved = self.keys.capacity() * size_of::<KeyEnd>() + self.contents.capacity();
-        self.charge.set(held + moved)?;
+        match self.sparing && self.are_many() {
+            true => self.charge.set_sparing(held + moved)?,
+            false => self.charge.set(held + moved)?,
+        }
         self.keys.reserve_exact(keys - self.keys.len());
         self.contents.reserve_exact(contents - self.contents.len());
         self.charge.set(held)
+    }
+
+    /// Adds a value that has this number and content in other keys; returns its number here.
+    pub fn add_key(&mut self, number: u64, content: &[u8]) -> Result<u32> {
+        if number == 0 && content.is_empty() {
+            return Ok(0);
+        }
+        self.reserve(content.len())?;
+        self.contents.extend_from_slice(content);
+        self.has_long |= content.len() > LONG;
+        self.keys.push(KeyEnd {
+            number,
+            end: self.contents.len(),
+        });
+        Ok((self.keys.len() - 1) as u32)
     }
 
     /// Ends the content that begins at `start`; returns the number of the value.

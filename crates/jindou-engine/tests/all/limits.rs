@@ -14,7 +14,7 @@ use oxrdf::Quad;
 use std::time::Duration;
 
 /// A ring of `n` vertices, each with edges to the next `degree` vertices.
-fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
+pub fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
     let quads: Vec<Quad> = (0..n)
         .flat_map(|i| (1..=degree).map(move |d| [i, i + d]))
         .map(|ends| ends.map(|i| format!("n{}", i % n)))
@@ -24,7 +24,7 @@ fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(base))
 }
 
-fn native(snapshot: &Snapshot, text: &str) -> Plan {
+pub fn native(snapshot: &Snapshot, text: &str) -> Plan {
     plan_of(snapshot, &format!("PREFIX : <http://e/> {text}"))
 }
 
@@ -216,7 +216,7 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
 }
 
 /// The canonical bytes of all collected values.
-fn texts(snapshot: &Snapshot, terms: &QueryTerms, sink: &CollectSink) -> Vec<Vec<u8>> {
+pub fn texts(snapshot: &Snapshot, terms: &QueryTerms, sink: &CollectSink) -> Vec<Vec<u8>> {
     let mut decoder = jindou_engine::TermDecoder::new(snapshot, terms);
     let text = |&id: &u32| decoder.canonical(id).unwrap().unwrap().to_vec();
     sink.ids.iter().map(text).collect()

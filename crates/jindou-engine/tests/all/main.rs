@@ -9,5 +9,6 @@ mod limits;
 mod operators;
 mod paths;
 mod queries;
+mod spill;
 mod streamed;
 mod support;

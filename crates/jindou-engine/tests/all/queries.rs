@@ -1,10 +1,8 @@
 //! Plans and runs random queries with all operators, and compares the answers with `spareval`.
 
 use crate::edits::Edits;
-use crate::support::{HeapGraph, in_batches, run, sharding};
-use jindou_engine::ExecOptions;
+use crate::support::{HeapGraph, run, sharding, spilling};
 use jindou_graph::Graph;
-use jindou_model::MemoryBudget;
 use jindou_plan::{Operator, Plan, PlanOptions, Walk, Weight};
 use jindou_store::{Snapshot, testing};
 use jindou_testing::{
@@ -146,16 +144,15 @@ fn many(first: u64, stores: u64, queries: usize, maker: Maker, way: Way) -> u64 
                 plan = earlier;
             }
             known += u64::from(!reads_edges(&plan));
-            for (weight, threads, batch_rows) in [
-                (plan.weight, 1, 2048),
-                (Weight::Light, 1, 16),
-                (Weight::Heavy, 3, 16),
+            for (weight, threads, batch_rows, spills) in [
+                (plan.weight, 1, 2048, false),
+                (Weight::Light, 1, 16, false),
+                (Weight::Heavy, 3, 16, false),
+                (Weight::Light, 1, 16, true),
+                (Weight::Heavy, 3, 16, true),
             ] {
                 plan.weight = weight;
-                let options = ExecOptions {
-                    memory: MemoryBudget::new(256 << 20),
-                    ..in_batches(threads, batch_rows)
-                };
+                let options = spilling((threads, batch_rows), 256 << 20, spills);
                 let got = match run(snapshot, &plan, &options) {
                     Ok(a) => {
                         stored[1].check_shards().expect("all shards answer");

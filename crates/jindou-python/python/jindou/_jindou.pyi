@@ -457,6 +457,7 @@ class Transaction:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -494,6 +495,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -507,7 +509,8 @@ class Database:
 
         `bindings` replaces variables by terms (or plain values): `db.query(text, {"planet": IRI(…)})`. A variable with
         a list, a tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause. Keywords:
-        `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
+        `timeout` (seconds), `memory` (bytes), `temp` (bytes of temporary files if that is not enough; 0 for none),
+        `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
         `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … need no PREFIX; true by default), `store_prefixes`
         (those of `prefixes()` need no PREFIX; true by default), `cancel` (a `CancelToken`), `keep` (if false, rows are
         dropped after they were read, so that memory does not grow with the answer).
@@ -519,6 +522,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -536,6 +540,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -552,6 +557,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -568,6 +574,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -686,6 +693,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -701,6 +709,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -717,6 +726,7 @@ class Database:
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -735,6 +745,7 @@ class Database:
         to: None = None,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -752,6 +763,7 @@ class Database:
         to: Path,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
+        temp: Optional[int] = None,
         threads: Optional[int] = None,
         default_graphs: Optional[Iterable[TermLike]] = None,
         named_graphs: Optional[Iterable[TermLike]] = None,
@@ -809,6 +821,8 @@ def open(
     durability: str = "batch",
     threads: Optional[int] = None,
     memory: Optional[int] = None,
+    temp_dir: Optional[Path] = None,
+    temp_limit: Optional[int] = None,
 ) -> Database:
     """Opens a store directory. The database can be changed if no other process is changing the store. With
     `read_only=True` nothing in the directory is changed; with `read_only=False` it is an error if the database cannot
@@ -817,8 +831,9 @@ def open(
     `verify` tells when the store's files are compared with their checksums: `"eager"` (before this returns; some 3 GB
     per second if they are in memory), `"background"` (afterwards; answers that were given before damage is found may be
     wrong) or `"off"` (damage may lead to wrong answers). `durability`: `"batch"` (an update that has returned is never
-    lost), or `"none"` (a power failure may lose it). `threads` and `memory` (bytes) limit all queries together. With
-    `create=True`, an empty store is created if there is none.
+    lost), or `"none"` (a power failure may lose it). `threads` and `memory` (bytes) limit all queries together. Queries
+    that need more memory write temporary files into `temp_dir` (the store's own folder by default), together at most
+    `temp_limit` bytes. With `create=True`, an empty store is created if there is none.
     """
 
 def memory() -> Database:

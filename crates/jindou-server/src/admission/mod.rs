@@ -274,6 +274,11 @@ impl Upkeep {
         }
     }
 
+    /// The space of queries' temporary files.
+    pub(crate) fn temp(&self) -> &jindou::TempSpace {
+        self.db.runtime().temp()
+    }
+
     /// Returns an error if damaged files prevent queries from being answered.
     pub(crate) fn check_trust(&self) -> Result<()> {
         self.db.trust().check()

@@ -64,8 +64,10 @@ pub(crate) fn store(trig: &str) -> Store {
     let options = LoadOptions::default().with_threads(1).with_memory(1 << 30);
     Database::load(&dir, &sources, &options, &Progress::default()).expect("a load");
     // Tests share stores and run in parallel: the endless queries of one must not occupy all computing slots.
-    let runtime = Runtime::builder().threads(16).build();
-    let options = OpenOptions::default().with_runtime(runtime);
+    // The system's folder for temporary files may be in memory, where queries may not write.
+    let runtime = Runtime::builder().threads(16);
+    let runtime = runtime.temp_dir(env!("CARGO_TARGET_TMPDIR"));
+    let options = OpenOptions::default().with_runtime(runtime.expect("a folder on a disk").build());
     Store {
         db: Database::open_with(&dir, &options).expect("a store"),
         folder,

@@ -230,7 +230,10 @@ fn alerts_about_queries_fire() {
 fn the_alert_about_memory_fires() {
     let sorted = format!("{MILLION} ORDER BY ?d ?b");
     let held = |memory: u64, check: &dyn Fn(&Server)| {
-        let options = options().with_memory(memory).with_query_memory(memory);
+        let options = options()
+            .with_memory(memory)
+            .with_query_memory(memory)
+            .with_query_temp(0);
         let server = serve(thousand(), options);
         let target = format!("/query?query={}", crate::escape(&sorted));
         let mut stream = connect(server.address());

@@ -32,29 +32,13 @@ pub(super) fn peak_bytes() -> u64 {
     proc_bytes("/proc/self/status", "VmHWM")
 }
 
-/// Bytes free for this user on the file system of `path`; `u64::MAX` if the system does not report them.
-pub(super) fn room_on_disk(path: &std::path::Path) -> u64 {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(c) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
-        return u64::MAX;
-    };
-    let mut s = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: `c` is a terminated string and `s` has room for the answer.
-    if unsafe { libc::statvfs(c.as_ptr(), s.as_mut_ptr()) } != 0 {
-        return u64::MAX;
-    }
-    // SAFETY: the call succeeded and filled it (and all-zero is a valid value).
-    let s = unsafe { s.assume_init() };
-    s.f_bavail.saturating_mul(s.f_frsize)
-}
-
 /// Returns an error unless `bytes` fit on the file system of `path`.
 pub(crate) fn need_room(
     path: &std::path::Path,
     bytes: u64,
     what: &str,
 ) -> jindou_model::Result<()> {
-    let free = room_on_disk(path);
+    let free = jindou_model::machine::free_space(path);
     if bytes <= free {
         return Ok(());
     }

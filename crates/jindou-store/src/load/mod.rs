@@ -28,12 +28,12 @@ use crate::directory::{
 use crate::shard::Sharding;
 use clusters::Clusters;
 use jindou_dictionary::index::{Indexes, build_indexes};
-use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{
     MergedVocabulary, Strings, StringsWriter, TermRun, merge_runs, write_dictionary,
 };
 use jindou_graph::shard::Blocks;
 use jindou_model::prefixes::PrefixTable;
+use jindou_model::spill::SpillDir;
 use jindou_model::{
     CancelToken, Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource,
     Result, private, setters, term,

@@ -1,9 +1,9 @@
 //! First phase: every worker interns the terms that it receives and spills its quads as run-local ids.
 
 use crate::threads;
-use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, TermRun};
 use jindou_model::prefixes::{DeclaredPrefixes, PrefixPlace};
+use jindou_model::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_model::sync::lock;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result};
 use std::sync::Mutex;

@@ -463,6 +463,7 @@ pub(crate) fn open(
     let why = "changes go to the shared log".into();
     let opened = OpenedStore {
         hub,
+        dir: Some(dir.to_owned()),
         ..OpenedStore::new(Writer::new(snapshot, Err(why)), trust)
     };
     let changes_memory = options.changes_memory;

@@ -436,6 +436,8 @@ pub(crate) struct OpenedStore {
     pub writer: Writer,
     /// Findings of the recovery of the store's log, if it has one.
     pub recovery: Option<Recovery>,
+    /// The store's directory, if it has one.
+    pub dir: Option<PathBuf>,
     /// The directory, open for updates; `None` if the store is read-only.
     pub disk: Option<Arc<WritableStore>>,
     /// Set if the store is read-only.
@@ -454,6 +456,7 @@ impl OpenedStore {
         Self {
             writer,
             recovery: None,
+            dir: None,
             disk: None,
             reader: None,
             trust,

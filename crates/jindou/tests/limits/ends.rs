@@ -3,12 +3,13 @@
 
 use jindou::testing::Store;
 use jindou::{
-    CancelToken, Database, Error, MemoryBudget, QueryOptions, Resource, ResultFormat, ResultWriter,
-    UpdateOptions,
+    Access, CancelToken, Database, Error, MemoryBudget, OpenOptions, QueryOptions, Resource,
+    ResultFormat, ResultWriter, Runtime, UpdateOptions,
 };
 use jindou_testing::{Stopwatch, thread_time, turn};
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// Time by which a query may exceed its time limit; large, since test machines are busy.
@@ -206,6 +207,7 @@ fn memory_ends_what_hoards() {
     for text in NATIVE_GREEDY.iter().chain(&OTHER_GREEDY) {
         let options = QueryOptions::default()
             .with_memory(MemoryBudget::new(32 << 20))
+            .with_temp(0)
             .with_timeout(Duration::from_secs(60));
         let (e, _) = run(&store.db, text, &options, io::sink(), ResultFormat::Tsv);
         assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
@@ -220,6 +222,151 @@ fn memory_ends_what_hoards() {
         assert!(matches!(e, Error::Limit(_)), "{text}: {e}");
         well(&store.db, &options, text);
     }
+}
+
+/// A folder on a disk. The system's folder for temporary files may be in memory.
+fn on_disk() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Opens a store again, with a runtime whose queries write temporary files to a folder.
+fn open_with_files(store: &Store, folder: &Path, limit: u64) -> Database {
+    let runtime = Runtime::builder().temp_limit(limit).temp_dir(folder);
+    let options = OpenOptions::default()
+        .with_access(Access::Read)
+        .with_runtime(runtime.unwrap().build());
+    Database::open_with(&store.dir, &options).unwrap()
+}
+
+/// With permission for temporary files, the limit of their bytes ends what would not fit on the disk either.
+#[test]
+fn temporary_files_are_bounded() {
+    let _turn = turn();
+    let (store, folder) = (store(), on_disk());
+    let db = open_with_files(&store, folder.path(), 1 << 30);
+    for text in [NATIVE_GREEDY[1], OTHER_GREEDY[1]] {
+        let options = QueryOptions::default()
+            .with_memory(MemoryBudget::new(32 << 20))
+            .with_temp(100 << 20);
+        let (e, _) = run(&db, text, &options, io::sink(), ResultFormat::Tsv);
+        assert_eq!(e.resource(), Some(Resource::Disk), "{text}: {e}");
+        assert_eq!(db.runtime().temp().used(), 0);
+        assert!(db.runtime().temp().written() > 50 << 20);
+        well(&db, &options, text);
+    }
+}
+
+/// A sort with temporary files gives the same rows as one in memory, takes no more memory than it may, and its profile
+/// says how many bytes were written.
+#[test]
+fn sorting_with_temporary_files_needs_little_memory() {
+    let _turn = turn();
+    let (store, folder) = (store(), on_disk());
+    let db = open_with_files(&store, folder.path(), 1 << 30);
+    let text = "PREFIX : <http://e/> SELECT ?w ?x { ?a :p ?w . ?b :p ?x } ORDER BY DESC(?x) ?w";
+    let answer = |options: &QueryOptions| {
+        let mut text_of = Vec::new();
+        let mut writer = ResultWriter::new(&mut text_of, ResultFormat::Csv);
+        let report = db.run(text, options, &mut writer).unwrap();
+        (text_of, report.profile)
+    };
+    let memory = MemoryBudget::new(4 << 20);
+    let options = QueryOptions::default()
+        .with_memory(memory.clone())
+        .with_profile(true);
+    let (few, profile) = answer(&options);
+    assert!(profile.contains("temporary files: "), "{profile}");
+    assert!(memory.peak() <= 4 << 20, "{}", memory.peak());
+    let (all, profile) = answer(&QueryOptions::default().with_profile(true));
+    assert!(!profile.contains("temporary files: "), "{profile}");
+    assert!(few == all);
+    let e = db.run(
+        text,
+        &options.with_temp(0),
+        &mut ResultWriter::new(io::sink(), ResultFormat::Csv),
+    );
+    assert!(e.unwrap_err().is_of_memory());
+}
+
+/// Many queries that need files at once give right answers or say that the limit of files is reached, and leave neither
+/// bytes nor descriptors.
+#[test]
+fn many_queries_share_the_space_of_temporary_files() {
+    let _turn = turn();
+    let open = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let (store, folder) = (store(), on_disk());
+    let db = open_with_files(&store, folder.path(), 10 << 20);
+    let before = open();
+    for (text, queries) in [
+        (
+            "SELECT ?w ?x { ?a ?p ?w . ?b ?p ?x FILTER(?w < 50) } ORDER BY ?x DESC(?w)",
+            200,
+        ),
+        (
+            "SELECT DISTINCT ?w ?x ?p { ?a ?p ?w . ?b ?p ?x FILTER(?w < 50) }",
+            40,
+        ),
+        (
+            "SELECT ?w ?x (COUNT(*) AS ?n) { ?a ?p ?w . ?b ?p ?x FILTER(?w < 50) } GROUP BY ?w ?x",
+            40,
+        ),
+    ] {
+        let answer = || {
+            let options = QueryOptions::default()
+                .with_memory(MemoryBudget::new(2 << 20))
+                .with_threads(1);
+            let mut rows = Vec::new();
+            let mut writer = ResultWriter::new(&mut rows, ResultFormat::Csv);
+            let done = db.run(text, &options, &mut writer);
+            assert_eq!(used(&options), 0, "{text}");
+            done.map(|_| {
+                let mut lines: Vec<&[u8]> = rows.split(|b| *b == b'\n').collect();
+                lines.sort_unstable();
+                lines.concat()
+            })
+        };
+        let want = answer().unwrap();
+        let ends: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..queries).map(|_| scope.spawn(answer)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let mut right = 0;
+        for end in ends {
+            match end {
+                Ok(got) => {
+                    assert!(got == want, "{text}");
+                    right += 1;
+                }
+                Err(e) => assert_eq!(e.resource(), Some(Resource::Disk), "{text}: {e}"),
+            }
+        }
+        assert!(right > 0, "{text}");
+        assert!(db.runtime().temp().written() > 0, "{text}");
+        assert_eq!(db.runtime().temp().used(), 0, "{text}");
+    }
+    assert!(open() <= before, "{} descriptors, then {}", before, open());
+}
+
+/// A folder in memory is refused; one that goes away ends only the queries that need it.
+#[test]
+fn folders_of_temporary_files_may_be_unsuitable() {
+    let _turn = turn();
+    let (store, folder) = (store(), on_disk());
+    let at = folder.path().join("temp");
+    let e = Runtime::builder().temp_dir(&at).unwrap_err();
+    assert!(matches!(e, Error::Io { .. }), "{e}");
+    std::fs::create_dir(&at).unwrap();
+    let db = open_with_files(&store, &at, 1 << 30);
+    std::fs::remove_dir(&at).unwrap();
+    let text = "SELECT ?w ?x { ?a ?p ?w . ?b ?q ?x } ORDER BY DESC(?x) ?w";
+    let options = QueryOptions::default().with_memory(MemoryBudget::new(4 << 20));
+    let e = db.query_with(text, &options).unwrap_err();
+    assert!(
+        e.to_string()
+            .contains("temporary file of a query cannot be created"),
+        "{e}"
+    );
+    well(&db, &options, text);
 }
 
 #[test]

@@ -17,6 +17,10 @@ const FEW: usize = 8;
 /// Largest number of parts, of eight bytes each, by which values are sorted. Values that differ only behind these are
 /// compared as a whole. Otherwise values of which each is a prefix of the next would be read once for every part.
 const MOST_PARTS: usize = 16;
+/// Number of rows from which on they are written to files when memory is short.
+const LEAST_RUN: usize = 1 << 10;
+/// Bytes per row for sorting long values.
+const LONG_ORDER: usize = 64;
 /// Bits of a base term's key that are not the position of an added term.
 const BASE_BITS: u32 = 64 - PLACE_BITS;
 
@@ -93,6 +97,18 @@ impl ValueColumn {
         self.keys.order_of_contents(a, &other.keys, b)
     }
 
+    /// The number and the content of a row's value.
+    #[inline]
+    pub fn value(&self, row: u32) -> (u64, &[u8]) {
+        (self.number(row), self.content(row))
+    }
+
+    /// Adds a row with a value of this number and content.
+    pub fn push(&mut self, number: u64, content: &[u8]) -> Result<()> {
+        self.of_row.push(self.keys.add_key(number, content)?);
+        Ok(())
+    }
+
     /// The value that sorts last.
     pub fn last(&self, descending: bool) -> Option<u32> {
         let order = |a: &u32, b: &u32| {
@@ -110,14 +126,26 @@ pub(super) struct FlatRows {
     pub len: usize,
     /// Values of the sort keys that are computed here.
     pub values: Vec<ValueColumn>,
+    /// If the rows can be written to files: bytes per row that are charged in advance, so that the rows can be sorted
+    /// when there is no memory for more.
+    order_bytes: Option<usize>,
     charge: OperatorCharge,
 }
 
 impl FlatRows {
-    /// No rows, with `width` columns of ids and `values` computed ones.
-    pub fn new(width: usize, values: usize, budget: &MemoryBudget) -> Self {
+    /// No rows, with `width` columns of ids and `values` computed ones. With `order_bytes`, that number of bytes is
+    /// charged for the order of each row, and adding rows fails while some memory is left.
+    pub fn new(
+        width: usize,
+        values: usize,
+        order_bytes: Option<usize>,
+        budget: &MemoryBudget,
+    ) -> Self {
         let column = || ValueColumn {
-            keys: ValueKeys::new(budget),
+            keys: match order_bytes {
+                Some(_) => ValueKeys::sparing(budget),
+                None => ValueKeys::new(budget),
+            },
             of_row: vec![],
         };
         Self {
@@ -125,6 +153,7 @@ impl FlatRows {
             ids: vec![],
             len: 0,
             values: (0..values).map(|_| column()).collect(),
+            order_bytes,
             charge: OperatorCharge::for_holder(Holder::OrderBy, budget),
         }
     }
@@ -134,20 +163,102 @@ impl FlatRows {
         self.charge.bytes() + self.values.iter().map(|c| c.keys.bytes()).sum::<u64>()
     }
 
-    fn reserve(&mut self, more: usize) -> Result<()> {
-        let (want, has) = (self.len + more, self.ids.capacity() / self.width.max(1));
+    /// Number of ids in a row.
+    pub fn row_ids(&self) -> usize {
+        self.width
+    }
+
+    fn bytes_of_row(&self) -> usize {
+        4 * (self.width + self.values.len())
+    }
+
+    /// Number of rows for which there is memory.
+    fn room(&self) -> usize {
+        self.ids.capacity() / self.width.max(1)
+    }
+
+    /// True if there are so many rows that writing them to files frees much memory.
+    pub fn is_worth_writing(&self) -> bool {
+        let least = match self.charge.budget().is_scarce() {
+            true => FEW,
+            false => LEAST_RUN,
+        };
+        self.len >= least || self.len > 0 && self.values.iter().any(|c| c.keys.are_many())
+    }
+
+    pub fn reserve(&mut self, more: usize) -> Result<()> {
+        let (want, has) = (self.len + more, self.room());
         if want > has {
-            let room = want.max(has * 2);
-            let each = 4 * (self.width + self.values.len());
+            let each = self.bytes_of_row();
+            let order = match self.order_bytes {
+                Some(bytes) if self.has_long_values() => bytes + LONG_ORDER,
+                bytes => bytes.unwrap_or(0),
+            };
             // While the rows are moved, the old and the new memory exist together.
-            self.charge.set((room + has) * each)?;
+            let moved = |room: usize| (room + has) * each + room * order;
+            let mut room = want.max(has * 2);
+            if self.order_bytes.is_none() || !self.is_worth_writing() {
+                self.charge.set(moved(room))?;
+            } else if self.charge.set_sparing(moved(room)).is_err() {
+                room = want.max(has + has / 4);
+                self.charge.set_sparing(moved(room))?;
+            }
             self.ids.reserve_exact(room * self.width - self.ids.len());
             for column in &mut self.values {
                 column.of_row.reserve_exact(room - column.of_row.len());
             }
-            self.charge.set(room * each)?;
+            self.charge.set(room * (each + order))?;
         }
         Ok(())
+    }
+
+    /// Takes what was charged in advance for the order of the rows; the result is a charge of `bytes`.
+    fn order_charge(&mut self, bytes: usize) -> Result<OperatorCharge> {
+        let held = self.room() * self.bytes_of_row();
+        let spare = (self.charge.bytes() as usize).saturating_sub(held);
+        let mut charge = self.charge.split(bytes.min(spare));
+        self.charge.set(held)?;
+        charge.set(bytes)?;
+        Ok(charge)
+    }
+
+    /// Removes all rows but keeps their memory.
+    pub fn clear(&mut self) {
+        self.ids.clear();
+        self.len = 0;
+        for column in &mut self.values {
+            column.of_row.clear();
+            column.keys.clear();
+        }
+    }
+
+    /// Removes all rows and frees their memory.
+    pub fn free(&mut self) -> Result<()> {
+        self.ids = vec![];
+        self.len = 0;
+        for column in &mut self.values {
+            column.of_row = vec![];
+            column.keys = match self.order_bytes {
+                Some(_) => ValueKeys::sparing(self.charge.budget()),
+                None => ValueKeys::new(self.charge.budget()),
+            };
+        }
+        self.charge.set(0)
+    }
+
+    /// Changes the number of bytes per row that are charged in advance for their order, if they are.
+    pub fn charge_for_order(&mut self, bytes: usize) {
+        if let Some(order) = &mut self.order_bytes {
+            *order = bytes;
+        }
+    }
+
+    /// Sets the number of rows, for which there must be memory; returns their ids, to be written.
+    pub fn take_rows(&mut self, rows: usize) -> &mut [u32] {
+        self.len = rows;
+        self.ids.clear();
+        self.ids.resize(rows * self.width, 0);
+        &mut self.ids
     }
 
     /// Adds rows. `values` has the values in each computed column, with [`BEYOND`] in rows that `rows` leaves out.
@@ -167,6 +278,19 @@ impl FlatRows {
         }
         self.len += rows.rows;
         Ok(())
+    }
+
+    /// The ids in sort columns whose terms must be read for their keys.
+    pub fn looked<'r>(
+        &'r self,
+        by: &'r [SortColumn],
+        looked: Looked<'r>,
+    ) -> impl Iterator<Item = u32> + 'r {
+        let columns = by.iter().filter_map(|by| match by.from {
+            KeySource::Ids(column) => Some(self.ids.iter().skip(column).step_by(self.width.max(1))),
+            KeySource::Values(_) => None,
+        });
+        columns.flatten().copied().filter(move |&v| looked.has(v))
     }
 
     pub fn append(&mut self, other: &Self) -> Result<()> {
@@ -209,7 +333,7 @@ impl FlatRows {
         Ok(())
     }
 
-    fn has_long_values(&self) -> bool {
+    pub fn has_long_values(&self) -> bool {
         self.values.iter().any(|c| c.keys.has_long())
     }
 }
@@ -242,20 +366,47 @@ impl RowOrder {
         self.charge.bytes()
     }
 
+    /// Frees the keys.
+    pub fn clear(&mut self) -> Result<()> {
+        self.keyed = Keyed::Packed(vec![]);
+        self.charge.set(0)
+    }
+
+    /// Bytes of a row's keys; `added` as in [`Self::new`].
+    pub fn bytes_of_row(by: &[SortColumn], added: bool) -> usize {
+        let more = by.len().saturating_sub(1);
+        let is_wide =
+            more > 1 || added || by.iter().any(|by| matches!(by.from, KeySource::Values(_)));
+        16 + if is_wide { more * 8 } else { 0 }
+    }
+
     /// The rows with their keys, not sorted yet. `added`: a sort column has terms that are not in the base, or triple
     /// terms.
     pub fn new(
         by: &[SortColumn],
-        rows: &FlatRows,
+        rows: &mut FlatRows,
         added: bool,
         ctx: &QueryContext<'_>,
     ) -> Result<Self> {
-        let mut charge = OperatorCharge::for_holder(Holder::OrderBy, ctx.budget);
-        let more = by.len().saturating_sub(1);
-        let computed = !rows.values.is_empty();
-        let is_wide = more > 1 || added || computed;
-        charge.set(rows.len * (16 + if is_wide { more * 8 } else { 0 }))?;
         let mut keys = SortKeys::new(ctx);
+        if added {
+            // For all columns in one call, since positions from different calls are not comparable.
+            keys.place_added(ctx, rows.looked(by, Looked::new(ctx)))?;
+        }
+        Self::with_keys(by, rows, added, &keys, ctx)
+    }
+
+    /// As [`Self::new`], with the keys of all ids.
+    pub fn with_keys(
+        by: &[SortColumn],
+        rows: &mut FlatRows,
+        added: bool,
+        keys: &SortKeys<'_>,
+        ctx: &QueryContext<'_>,
+    ) -> Result<Self> {
+        let charge = rows.order_charge(rows.len * Self::bytes_of_row(by, added))?;
+        let more = by.len().saturating_sub(1);
+        let is_wide = more > 1 || added || !rows.values.is_empty();
         let width = rows.width.max(1);
         if !is_wide {
             const MASK: u64 = (1 << BASE_BITS) - 1;
@@ -281,16 +432,6 @@ impl RowOrder {
                 keyed: Keyed::Packed(packed),
                 charge,
             });
-        }
-        if added {
-            let looked = Looked::new(ctx);
-            // For all columns in one call, since positions from different calls are not comparable.
-            let columns = by.iter().filter_map(|by| match by.from {
-                KeySource::Ids(column) => Some(rows.ids.iter().skip(column).step_by(width)),
-                KeySource::Values(_) => None,
-            });
-            let ids = columns.flatten().copied();
-            keys.place_added(ctx, ids.filter(move |&v| looked.has(v)))?;
         }
         let key = |n: u32, row: &[u32], by: &SortColumn| {
             let key = match by.from {
@@ -318,6 +459,15 @@ impl RowOrder {
         match &self.keyed {
             Keyed::Packed(rows) => rows.len(),
             Keyed::Wide { rows, .. } => rows.len(),
+        }
+    }
+
+    /// The beginning of the key at a position, as a number: rows with different ones are in their order.
+    #[inline]
+    pub fn prefix(&self, at: usize) -> u128 {
+        match &self.keyed {
+            Keyed::Packed(rows) => rows[at] >> 32,
+            Keyed::Wide { rows, .. } => u128::from(rows[at].0),
         }
     }
 
@@ -353,7 +503,7 @@ impl RowOrder {
                     rows.sort_unstable_by(|a, b| all.order(a, all, b).then_with(|| a.1.cmp(&b.1)));
                 } else if of.has_long_values() {
                     let mut charge = OperatorCharge::for_holder(Holder::OrderBy, ctx.budget);
-                    charge.set(rows.len() * 64)?;
+                    charge.set(rows.len() * LONG_ORDER)?;
                     *rows = sorted(std::mem::take(rows), |a, b| {
                         all.count_work(a.1, b.1)?;
                         Ok(all.order(a, all, b))

@@ -231,6 +231,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&QueryContext<'_>, &[u32])) {
         heavy: false,
         service: None,
         pool: &crate::options::Spawned,
+        temp: None,
     };
     let ids: Vec<u32> = all
         .iter()

@@ -4,9 +4,8 @@ mod maker;
 mod model;
 mod world;
 
-use crate::support::{Rng, in_batches};
+use crate::support::{Rng, spilling};
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
-use jindou_model::MemoryBudget;
 use jindou_plan::operator;
 use jindou_plan::{Form, Operator, Plan, Slot, Weight};
 use maker::Maker;
@@ -57,10 +56,13 @@ fn run(world: &World, plan: &Plan, options: &ExecOptions) -> jindou_model::Resul
         .collect())
 }
 
-const WAYS: [(Weight, usize, usize); 3] = [
-    (Weight::Light, 1, 2048),
-    (Weight::Light, 1, 16),
-    (Weight::Heavy, 3, 16),
+/// Weight, threads, rows of a batch, and true to write what can be written to temporary files.
+const WAYS: [(Weight, usize, usize, bool); 5] = [
+    (Weight::Light, 1, 2048, false),
+    (Weight::Light, 1, 16, false),
+    (Weight::Heavy, 3, 16, false),
+    (Weight::Light, 1, 16, true),
+    (Weight::Heavy, 3, 16, true),
 ];
 
 fn many(from: u64, to: u64) {
@@ -82,18 +84,15 @@ fn many(from: u64, to: u64) {
         }
         let mut want = Model { world: &world }.rows(&root, &Row::new());
         want.sort();
-        for (weight, threads, batch_rows) in WAYS {
-            let options = ExecOptions {
-                memory: MemoryBudget::new(64 << 20),
-                ..in_batches(threads, batch_rows)
-            };
+        for (weight, threads, batch_rows, spills) in WAYS {
+            let options = spilling((threads, batch_rows), 64 << 20, spills);
             let plan = plan_of(root.clone(), output.clone(), &world, weight);
             let mut got = run(&world, &plan, &options)
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{root:#?}"));
             got.sort();
             assert!(
                 got == want,
-                "seed {seed} threads {threads} batch {batch_rows}: got {} rows {:?}\nwant {} rows {:?}\n{root:#?}",
+                "seed {seed} threads {threads} batch {batch_rows} spills {spills}: got {} rows {:?}\nwant {} rows {:?}\n{root:#?}",
                 got.len(),
                 got.iter().take(20).collect::<Vec<_>>(),
                 want.len(),

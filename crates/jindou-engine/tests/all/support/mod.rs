@@ -3,7 +3,7 @@
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_graph::Graph;
-use jindou_model::{CancelToken, Error, MemoryBudget, term};
+use jindou_model::{CancelToken, Error, MemoryBudget, QueryTemp, TempSpace, term};
 use jindou_plan::{Form, Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::shard::{Placement, Sharding};
 use jindou_store::testing::changed;
@@ -585,6 +585,18 @@ pub fn in_batches(threads: usize, batch_rows: usize) -> ExecOptions {
     }
 }
 
+/// As [`in_batches`], with this number of bytes of memory. If the query spills, it writes what it can to temporary files.
+pub fn spilling((threads, batch_rows): (usize, usize), bytes: u64, spills: bool) -> ExecOptions {
+    ExecOptions {
+        memory: match spills {
+            true => MemoryBudget::scarce(bytes),
+            false => MemoryBudget::new(bytes),
+        },
+        temp: spills.then(temp),
+        ..in_batches(threads, batch_rows)
+    }
+}
+
 /// Default options, but for the memory in bytes.
 pub fn in_memory(bytes: u64) -> ExecOptions {
     ExecOptions {
@@ -601,11 +613,30 @@ pub fn with_threads(threads: usize) -> ExecOptions {
     }
 }
 
-/// The ways to run a plan: on one thread with tiny batches, and as a heavy plan on three threads.
+/// Temporary files without a limit.
+pub fn temp() -> QueryTemp {
+    QueryTemp::new(
+        Arc::new(TempSpace::new(Some(u64::MAX))),
+        std::env::temp_dir().into(),
+        u64::MAX,
+    )
+}
+
+/// The ways to run a plan: on one thread with tiny batches, and as a heavy plan on three threads; both also with all
+/// rows in temporary files that can be.
 pub fn ways(plan: &Plan) -> Vec<(Plan, ExecOptions)> {
     let mut heavy = plan.clone();
     heavy.weight = Weight::Heavy;
+    let spilling = |threads| ExecOptions {
+        threads,
+        batch_rows: 16,
+        memory: MemoryBudget::scarce(u64::MAX),
+        temp: Some(temp()),
+        ..ExecOptions::default()
+    };
     vec![
+        (plan.clone(), spilling(1)),
+        (heavy.clone(), spilling(3)),
         (
             plan.clone(),
             ExecOptions {

@@ -62,6 +62,7 @@ fn server_options(
             "label-properties" => o.with_label_properties(words().collect()),
             "cors-origins" => o.with_cors_origins(words()),
             "query-memory" => o.with_query_memory(number()?),
+            "query-temp" => o.with_query_temp(number()?),
             "max-request-bytes" => o.with_max_request_bytes(number()? as usize),
             "max-update-bytes" => o.with_max_update_bytes(number()? as usize),
             "max-result-rows" => o.with_max_result_rows(number()?),

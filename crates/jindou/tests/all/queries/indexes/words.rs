@@ -74,7 +74,7 @@ impl Index for Words {
     }
 
     /// Builds the index with all lists in memory. For large stores an index should sort in parts on disk, as
-    /// `jindou-text` does with `jindou_dictionary::spill`.
+    /// `jindou-text` does with `jindou_model::spill`.
     fn build(&self, terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
         /// Bytes charged per word and per id in a list, including the growth of maps and vectors.
         const EACH: u64 = 128;

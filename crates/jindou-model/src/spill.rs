@@ -1,7 +1,7 @@
 //! Intermediate data of a load: bytes that are appended once and read back in order. They are in memory while a budget
 //! allows it, and in files after that. Used for sorted runs of terms and of triples.
 
-use jindou_model::{Error, MemoryBudget, Resource, Result};
+use crate::{Error, MemoryBudget, Resource, Result};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
