@@ -260,3 +260,21 @@ test("long literals that begin alike are told apart, and are not added twice", a
   assert.deepEqual(faults, []);
   await close();
 });
+
+test("graphs that were drawn before take no memory", async () => {
+  const { page, close } = await visit(address);
+  const devtools = await page.context().newCDPSession(page);
+  const heap = async () => {
+    for (let i = 0; i < 3; i++) await devtools.send("HeapProfiler.collectGarbage");
+    return (await devtools.send("Runtime.getHeapUsage")).usedSize / 1e6;
+  };
+  const draw = async (times) => {
+    for (let i = 0; i < times; i++) await graphOf(page, `CONSTRUCT WHERE { ?s ?p ?o } # ${i}`);
+  };
+  await draw(2);
+  const before = await heap();
+  await draw(6);
+  const more = (await heap()) - before;
+  assert.ok(more < 1, `${more} MB more after 6 graphs`);
+  await close();
+});

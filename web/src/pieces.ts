@@ -14,7 +14,16 @@ export type Item = [text: string, act: () => void, aside?: string] | HTMLElement
 export function menu(name: string, opened: () => void = () => {}): Menu {
   const list = h("div", { class: "menu-items" });
   const element = h("details", { class: "menu" }, h("summary", { attrs: { role: "button" } }, name), list);
-  element.addEventListener("toggle", () => element.open && opened());
+  const elsewhere = (event: Event) => {
+    if (event.target instanceof Node && event.target.isConnected && !element.contains(event.target)) element.open = false;
+  };
+  // The document would keep a closed menu, and what it belongs to, for good.
+  element.addEventListener("toggle", () => {
+    if (element.open) {
+      document.addEventListener("click", elsewhere);
+      opened();
+    } else document.removeEventListener("click", elsewhere);
+  });
   element.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
       element.open = false;
@@ -23,9 +32,6 @@ export function menu(name: string, opened: () => void = () => {}): Menu {
   });
   element.addEventListener("focusout", (event) => {
     if (event.relatedTarget instanceof Node && !element.contains(event.relatedTarget)) element.open = false;
-  });
-  document.addEventListener("click", (event) => {
-    if (event.target instanceof Node && event.target.isConnected && !element.contains(event.target)) element.open = false;
   });
   const line = (item: Item) => {
     if (item instanceof HTMLElement) return item;
