@@ -2,10 +2,6 @@
 
 use jindou_model::{Holder, MemoryBudget, Result, invariant};
 
-/// Bytes that [`OperatorCharge::set_sparing`] leaves to batches and texts of all threads, unless that is more than a
-/// quarter of the limit, in addition to what the budget spares.
-const SPARED: u64 = 3 << 20;
-
 /// Memory that an operator holds: charged to the query's budget, and released on drop.
 pub(crate) struct OperatorCharge {
     budget: MemoryBudget,
@@ -45,18 +41,16 @@ impl OperatorCharge {
         Ok(())
     }
 
-    /// As [`Self::set`], but also fails if little of the budget would remain for other operators.
-    pub fn set_sparing(&mut self, bytes: usize) -> Result<()> {
-        let more = (bytes as u64).saturating_sub(self.bytes);
-        if more == 0 {
-            return self.set(bytes);
+    /// As [`Self::set`], but more is charged as by [`MemoryBudget::charge_with_headroom`].
+    pub fn set_with_headroom(&mut self, bytes: usize) -> Result<()> {
+        match (bytes as u64).checked_sub(self.bytes) {
+            None | Some(0) => self.set(bytes),
+            Some(more) => {
+                self.budget.charge_with_headroom(self.holder, more)?;
+                self.bytes += more;
+                Ok(())
+            }
         }
-        let spared = SPARED.min(self.budget.limit() / 4);
-        let both = more.saturating_add(spared);
-        self.budget.charge_sparing(self.holder, both)?;
-        self.budget.release_for(self.holder, both - more);
-        self.bytes += more;
-        Ok(())
     }
 
     /// Moves up to `bytes` of this charge into a new one.

@@ -12,8 +12,8 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 const AHEAD: usize = 16;
 /// Number of keys from which on an array over all vertices may replace the table.
 const DIRECT_FROM: usize = 1 << 13;
-/// Number of keys from which on a [sparing](KeyTable::sparing) table leaves some memory; with little memory in tests, and
-/// otherwise.
+/// Number of keys from which on a table that [keeps headroom](KeyTable::with_headroom) does so: in tests in which all that
+/// can is written to files, and otherwise.
 const FEW: u32 = 8;
 const MANY: u32 = 256;
 /// In place of a key's number: the key is not in the table.
@@ -53,8 +53,8 @@ pub(crate) struct KeyTable {
     base: u32,
     /// Length of an array over all vertices; 0 if the table must not become one.
     span: u32,
-    /// True if growing fails while some memory is left; see [`Self::sparing`].
-    sparing: bool,
+    /// True if growing leaves other operators the headroom: see [`Self::with_headroom`].
+    keeps_headroom: bool,
     charge: OperatorCharge,
     hashes: Vec<u64>,
 }
@@ -73,24 +73,29 @@ impl KeyTable {
             direct: vec![],
             base: 0,
             span: if width == 1 { span } else { 0 },
-            sparing: false,
+            keeps_headroom: false,
             charge,
             hashes: vec![],
         }
     }
 
-    /// A table for an operator that can write rows to files. Once it has many keys, adding one may fail while some
-    /// memory is left. That key is in the table, and further ones must not be added.
-    pub fn sparing(self, sparing: bool) -> Self {
-        Self { sparing, ..self }
+    /// For an operator that can write rows to files: once there are many keys, growing leaves other operators the
+    /// headroom ([`MemoryBudget::charge_with_headroom`]). If adding a key fails, the key is in the table, and further ones
+    /// must not be added.
+    pub fn with_headroom(self, keeps_headroom: bool) -> Self {
+        Self {
+            keeps_headroom,
+            ..self
+        }
     }
 
-    /// Makes the table [sparing](Self::sparing).
-    pub fn spare(&mut self) {
-        self.sparing = true;
+    /// As [`Self::with_headroom`], for a table that exists.
+    pub fn keep_headroom(&mut self) {
+        self.keeps_headroom = true;
     }
 
-    /// True if there are so many keys that writing further ones to files is better than failing.
+    /// True if there are enough keys that further ones are written to files when memory is short. With fewer, the
+    /// query's limit is too small.
     pub fn has_many(&self) -> bool {
         self.len
             >= match self.charge.budget().is_scarce() {
@@ -406,7 +411,7 @@ impl KeyTable {
             return self.recharge(0);
         }
         match self.rehash(self.table.len() * 4) {
-            Err(_) if self.sparing => self.rehash(self.table.len() * 2),
+            Err(_) if self.keeps_headroom => self.rehash(self.table.len() * 2),
             done => done,
         }
     }
@@ -423,7 +428,7 @@ impl KeyTable {
     fn rehash(&mut self, room: usize) -> Result<()> {
         let room = room.max(16);
         // For a moment there are the old and the new table; and the keys may grow until the table grows again.
-        let keys = match self.sparing {
+        let keys = match self.keeps_headroom {
             true => room * 2 / 3 * self.width,
             false => 0,
         };
@@ -450,13 +455,13 @@ impl KeyTable {
 
     /// Charges the memory held, and `more` bytes for an allocation that follows.
     fn recharge(&mut self, more: usize) -> Result<()> {
-        // A sparing table has reserved the keys' memory, unless it is an array.
-        let is_reserved = self.sparing && self.direct.is_empty();
+        // A table with headroom has reserved the keys' memory, unless it is an array.
+        let is_reserved = self.keeps_headroom && self.direct.is_empty();
         let twice = if is_reserved { 1 } else { 2 };
         let keys = (self.keys.capacity() * twice).max(self.table.len() * 2 / 3 * self.width);
         let bytes = self.table.len() * 8 + self.direct.len() * 4 + keys * 4 + more;
-        match self.sparing && self.has_many() {
-            true => self.charge.set_sparing(bytes),
+        match self.keeps_headroom && self.has_many() {
+            true => self.charge.set_with_headroom(bytes),
             false => self.charge.set(bytes),
         }
     }

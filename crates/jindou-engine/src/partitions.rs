@@ -17,16 +17,29 @@ const MUCH: u64 = 256 << 20;
 /// Receives the number of an aggregate with DISTINCT, a group, and a value that was counted there.
 pub(crate) type TakeDistinct<'f> = &'f mut dyn FnMut(u32, u32, &[u32]) -> Result<()>;
 
-/// Rows in a file. Several threads may write them.
+/// Rows in a file. Several threads may write them. Each piece is followed by the place of the piece before it in its
+/// partition, so that no list of pieces takes memory.
 pub(crate) struct Partitions {
     /// Number of ids in a row.
     width: usize,
     /// Number of times that the rows have been divided before.
     level: u32,
     file: TempFile,
-    /// The pieces of each partition: position in the file, and number of ids.
-    pieces: Vec<Mutex<Vec<(u64, u32)>>>,
+    /// The last piece of each partition.
+    last: Vec<Mutex<Piece>>,
 }
+
+/// Some rows of a partition.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    /// Position in the file.
+    at: u64,
+    /// Number of ids; 0 if there is no such piece.
+    ids: u32,
+}
+
+/// Ids that the place of a piece takes.
+const PLACE: usize = 3;
 
 impl Partitions {
     pub fn new(temp: &QueryTemp, width: usize, level: u32) -> Result<Self> {
@@ -34,7 +47,7 @@ impl Partitions {
             width,
             level,
             file: temp.file()?,
-            pieces: (0..PARTS).map(|_| Mutex::default()).collect(),
+            last: (0..PARTS).map(|_| Mutex::default()).collect(),
         })
     }
 
@@ -55,12 +68,17 @@ impl Partitions {
     }
 
     pub fn has_rows(&self, part: usize) -> bool {
-        !sync::lock(&self.pieces[part]).is_empty()
+        sync::lock(&self.last[part]).ids > 0
     }
 
+    /// Writes ids of whole rows and removes them from `ids`.
     fn write(&self, part: usize, ids: &mut Vec<u32>) -> Result<()> {
+        let mut last = sync::lock(&self.last[part]);
+        let n = ids.len() as u32;
+        push_u64(ids, last.at);
+        ids.push(last.ids);
         let at = self.file.append_ids(ids)?;
-        sync::lock(&self.pieces[part]).push((at, ids.len() as u32));
+        *last = Piece { at, ids: n };
         ids.clear();
         Ok(())
     }
@@ -96,13 +114,20 @@ impl Partitions {
         ctx: &QueryContext<'_>,
         mut f: impl FnMut(&[u32]) -> Flow,
     ) -> Flow {
-        let pieces = std::mem::take(&mut *sync::lock(&self.pieces[part]));
+        let mut piece = std::mem::take(&mut *sync::lock(&self.last[part]));
         let mut ids = Vec::new();
-        for (at, n) in pieces {
+        while piece.ids > 0 {
             ctx.check()?;
-            ids.resize(n as usize, 0);
-            self.file.read_ids(&mut ids, at)?;
-            f(&ids)?;
+            let n = piece.ids as usize;
+            ids.resize(n + PLACE, 0);
+            self.file.read_ids(&mut ids, piece.at)?;
+            let (rows, place) = ids.split_at(n);
+            let mut place = Words(place);
+            piece = Piece {
+                at: place.u64(),
+                ids: place.u32(),
+            };
+            f(rows)?;
         }
         Ok(())
     }
@@ -111,6 +136,8 @@ impl Partitions {
 /// One worker's rows that are not in the file yet.
 pub(crate) struct PartitionRows {
     parts: Vec<Vec<u32>>,
+    /// Number of ids of a partition that are written at once.
+    piece: usize,
     _charge: OperatorCharge,
 }
 
@@ -118,9 +145,11 @@ impl PartitionRows {
     pub fn new(ctx: &QueryContext<'_>, holder: Holder) -> Result<Self> {
         let piece = PIECE[usize::from(ctx.budget.limit() >= MUCH)];
         let mut charge = OperatorCharge::for_holder(holder, ctx.budget);
-        charge.set(PARTS * piece * 4)?;
+        charge.set(PARTS * (piece + PLACE) * 4)?;
+        let part = || Vec::with_capacity(piece + PLACE);
         Ok(Self {
-            parts: (0..PARTS).map(|_| Vec::with_capacity(piece)).collect(),
+            parts: (0..PARTS).map(|_| part()).collect(),
+            piece,
             _charge: charge,
         })
     }
@@ -141,16 +170,22 @@ impl PartitionRows {
 
     /// Adds a row of these ids, which may be longer than others.
     pub fn push_ids(&mut self, to: &Partitions, part: usize, row: &[u32]) -> Result<()> {
-        self.room(to, part, row.len())?.extend_from_slice(row);
+        let piece = self.piece;
+        let ids = self.room(to, part, row.len())?;
+        ids.extend_from_slice(row);
+        if ids.len() > piece {
+            // Long rows of many partitions together would take much memory.
+            to.write(part, ids)?;
+            ids.shrink_to(piece + PLACE);
+        }
         Ok(())
     }
 
     #[inline]
     fn room(&mut self, to: &Partitions, part: usize, more: usize) -> Result<&mut Vec<u32>> {
         let ids = &mut self.parts[part];
-        if ids.len() + more > ids.capacity() && !ids.is_empty() {
+        if ids.len() + more > self.piece && !ids.is_empty() {
             to.write(part, ids)?;
-            ids.shrink_to(PIECE[1]);
         }
         Ok(ids)
     }

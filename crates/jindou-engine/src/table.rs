@@ -115,7 +115,7 @@ impl TupleSet {
         }
         let bytes = (room * 10 + room * 2 / 3 * self.width * 4) as u64;
         let more = bytes.saturating_sub(self.charge.bytes());
-        self.charge.budget().would_spare(more)
+        self.charge.budget().has_headroom(more)
     }
 
     /// Removes all tuples and frees their memory.

@@ -89,10 +89,10 @@ const LAST_SHARE: u64 = 16;
 /// A part is small while it uses at most 1/256 of the whole's limit.
 const SMALL_SHARE: u64 = 256;
 
-/// [`MemoryBudget::charge_sparing`] leaves 1/8 of the limit to others, and at least this many bytes unless that is more
-/// than half.
-const SPARED_SHARE: u64 = 8;
-const SPARED: u64 = 1 << 20;
+/// Memory that [`MemoryBudget::charge_with_headroom`] leaves to other operators: a share (1/n) of the limit, and these
+/// bytes for the batches of all threads, but at most three quarters.
+const HEADROOM_SHARE: u64 = 8;
+const HEADROOM: u64 = 4 << 20;
 
 #[derive(Debug)]
 struct BudgetInner {
@@ -306,24 +306,25 @@ impl MemoryBudget {
         Ok(())
     }
 
-    /// As [`Self::charge_for`], but also fails if little of the limit would remain for other operators. For operators that write rows to temporary files in that case.
+    /// As [`Self::charge_for`], but also fails if less than the *headroom*, memory for other operators, would remain. For
+    /// operators that then write rows to temporary files.
     ///
     /// # Errors
     /// Those of [`Self::charge_for`].
-    pub fn charge_sparing(&self, holder: Holder, bytes: u64) -> Result<()> {
-        match self.would_spare(bytes) {
+    pub fn charge_with_headroom(&self, holder: Holder, bytes: u64) -> Result<()> {
+        match self.has_headroom(bytes) {
             true => self.charge_for(holder, bytes),
             false => Err(self.refusal(Full::Own, holder, bytes)),
         }
     }
 
-    /// True if `bytes` would fit at present and leave something for other operators. Charges nothing.
+    /// True if `bytes` would fit at present and leave the headroom. Charges nothing.
     #[must_use]
-    pub fn would_spare(&self, bytes: u64) -> bool {
+    pub fn has_headroom(&self, bytes: u64) -> bool {
         let whole = self.inner.whole.as_ref().map(|w| w.budget.inner.limit);
         let limit = self.inner.limit.min(whole.unwrap_or(u64::MAX));
-        let others = (limit / SPARED_SHARE).max(SPARED.min(limit / 2));
-        !self.inner.scarce && self.has_room(bytes.saturating_add(others))
+        let headroom = (limit / HEADROOM_SHARE + HEADROOM).min(limit / 4 * 3);
+        !self.inner.scarce && self.has_room(bytes.saturating_add(headroom))
     }
 
     /// True if both are clones of one budget.
@@ -525,7 +526,7 @@ impl MemoryBudget {
 }
 
 /// A size as shown in messages, rounded down.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..0x10_0000 => format!("{} KiB", bytes >> 10),

@@ -3,6 +3,7 @@
 //! A file is unlinked when it is created, so none remains even if the process is killed. Its space is freed when the
 //! last [`TempFile`] is dropped.
 
+use crate::budget::size;
 use crate::machine::free_space;
 use crate::{Error, Limit, Resource, Result};
 use std::fs::File;
@@ -110,8 +111,8 @@ impl QueryTemp {
         if state.used.fetch_add(bytes, Ordering::Relaxed) + bytes > state.limit {
             state.used.fetch_sub(bytes, Ordering::Relaxed);
             let message = format!(
-                "the limit of {} MiB for temporary files of a query is reached",
-                state.limit >> 20
+                "the limit of {} for temporary files of a query is reached",
+                size(state.limit)
             );
             let limit = Limit::new(Resource::Disk, message).of(state.limit);
             return Err(Error::Limit(limit));
@@ -119,8 +120,8 @@ impl QueryTemp {
         if space.used.fetch_add(bytes, Ordering::Relaxed) + bytes > all {
             self.give_back(bytes);
             let message = format!(
-                "the temporary files of all queries reached their limit of {} MiB",
-                all >> 20
+                "the temporary files of all queries reached their limit of {}",
+                size(all)
             );
             let limit = Limit::new(Resource::Disk, message).of(all);
             // A query that does not fit alone will not fit later either.

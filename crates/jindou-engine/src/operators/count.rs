@@ -347,8 +347,8 @@ impl PartialGroups for GroupCounter<'_> {
         &self.groups
     }
 
-    fn spare(&mut self) {
-        self.groups.spare();
+    fn keep_headroom(&mut self) {
+        self.groups.keep_headroom();
     }
 
     fn count_all(&mut self) {

@@ -3,7 +3,7 @@
 //!
 //! If there is no memory for more rows, the set stays as it is, and rows that are not in it are written to files
 //! ([`Partitions`]). After the last row each of these is a set of its own, and is divided again if that is too large.
-//! Rows in an order are not written, since they would lose it.
+//! Rows that must keep an order are never written, since those of a file come later than others.
 
 use super::stage::{NewWorker, NextStages, Overflow, StageSpec, StageWorker};
 use crate::batch::{Batch, OperatorCharge, View};
@@ -53,8 +53,8 @@ struct DistinctPart {
 }
 
 impl DistinctPart {
-    /// Takes the table's reply to a key: true if the key was added now. If there was no memory for more keys, and rows
-    /// can be written to files, the partition is full.
+    /// True if the table has added a key. If there is no memory for another one, and rows can be written to files, the
+    /// partition becomes full.
     #[inline]
     fn inserted(&mut self, done: Result<(u32, bool)>, temp: Option<&QueryTemp>) -> Result<bool> {
         match done {
@@ -88,7 +88,7 @@ impl SharedDistinct {
             parts: (0..parts)
                 .map(|_| {
                     let charge = OperatorCharge::for_holder(Holder::Distinct, ctx.budget);
-                    let keys = KeyTable::new(width, 0, charge).sparing(temp.is_some());
+                    let keys = KeyTable::new(width, 0, charge).with_headroom(temp.is_some());
                     let is_full = false;
                     Mutex::new(DistinctPart { keys, is_full })
                 })
@@ -128,7 +128,7 @@ impl SharedDistinct {
         if let Some(b) = self.bits.get() {
             return Some(b);
         }
-        // A bitmap does not know the ids in files.
+        // Ids that were written to files would be new to a bitmap.
         if self.over.get().is_some() {
             return None;
         }
@@ -226,7 +226,7 @@ pub(super) fn give_distinct(
         return Ok(());
     };
     let charge = OperatorCharge::for_holder(holder, ctx.budget);
-    let mut keys = KeyTable::new(from.width(), 0, charge).sparing(true);
+    let mut keys = KeyTable::new(from.width(), 0, charge).with_headroom(true);
     // Rows that are not in the table, once that is full.
     let mut over: Option<(Partitions, PartitionRows)> = None;
     let (mut out, mut hashes, mut index) = (Batch::new(from.width(), ctx.budget), vec![], vec![]);
@@ -293,7 +293,7 @@ struct DistinctStage<'a> {
     index: Vec<u32>,
     /// The end of each partition's rows, then the rows, sorted by partition.
     by_part: Vec<u32>,
-    /// Scratch memory: rows of the batch that go to a file.
+    /// The rows of a batch that are written to a file; kept only for its memory.
     late: Vec<u32>,
     /// Rows to be written, once a partition of the set is full.
     writing: Option<PartitionRows>,

@@ -102,9 +102,9 @@ impl Groups {
         self.keys.bytes()
     }
 
-    /// Makes adding groups fail while some memory is left.
-    pub fn spare(&mut self) {
-        self.keys.spare();
+    /// See [`KeyTable::with_headroom`].
+    pub fn keep_headroom(&mut self) {
+        self.keys.keep_headroom();
     }
 
     /// The keys of the groups by number.
@@ -265,9 +265,9 @@ impl PartialGroups for Grouping {
         &self.groups
     }
 
-    fn spare(&mut self) {
-        self.groups.spare();
-        self.aggregates.spare();
+    fn keep_headroom(&mut self) {
+        self.groups.keep_headroom();
+        self.aggregates.keep_headroom();
     }
 
     fn count_all(&mut self) {
@@ -283,7 +283,7 @@ impl PartialGroups for Grouping {
     }
 
     fn is_short(&self, ctx: &QueryContext<'_>, _rows: usize) -> bool {
-        self.aggregates.has_texts() && !ctx.budget.would_spare(0)
+        self.aggregates.has_texts() && !ctx.budget.has_headroom(0)
     }
 
     fn add(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {

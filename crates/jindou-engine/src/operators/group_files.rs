@@ -1,4 +1,4 @@
-//! Groups that do not fit into memory: a worker that gets no memory for more groups writes those that it has to files,
+//! Groups that do not fit into memory: a worker that gets no memory for another group writes all of its groups to files,
 //! divided by the hash of their keys, and begins with none. At the end, each partition is merged by itself, and divided again
 //! if it is too large.
 //!
@@ -27,8 +27,8 @@ const CHECK: usize = 1 << 12;
 pub(crate) trait PartialGroups: Send {
     fn groups(&self) -> &Groups;
 
-    /// Makes charging more memory fail while some is left.
-    fn spare(&mut self);
+    /// Makes further groups leave other operators the headroom, as [`MemoryBudget::charge_with_headroom`](jindou_model::MemoryBudget::charge_with_headroom) does.
+    fn keep_headroom(&mut self);
 
     /// Turns all aggregates into ones without DISTINCT.
     fn count_all(&mut self);
@@ -167,7 +167,7 @@ impl<G: PartialGroups> GroupRows<G> {
 
     fn at_level(mut groups: G, width: usize, level: u32, ctx: &QueryContext<'_>) -> Self {
         if ctx.temp.is_some() {
-            groups.spare();
+            groups.keep_headroom();
         }
         Self {
             groups,
@@ -268,7 +268,7 @@ impl<G: PartialGroups> GroupRows<G> {
     pub fn merge(&mut self, ctx: &QueryContext<'_>, mut other: Self) -> Result<()> {
         // What the merged table takes in addition, while it grows.
         let more = 3 * (self.groups.bytes() + other.groups.bytes());
-        let fits = || ctx.temp.is_none() || ctx.budget.would_spare(more);
+        let fits = || ctx.temp.is_none() || ctx.budget.has_headroom(more);
         if self.is_in_memory() && other.is_in_memory() && fits() {
             return self.groups.merge(ctx, other.groups);
         }
@@ -285,7 +285,7 @@ impl<G: PartialGroups> GroupRows<G> {
         let rows = self.groups.groups().len();
         let is_many = self.groups.groups().keys().has_many();
         let bytes = (rows * 4 * (self.width + 8)) as u64;
-        ctx.temp.is_none() || !is_many || ctx.budget.would_spare(bytes)
+        ctx.temp.is_none() || !is_many || ctx.budget.has_headroom(bytes)
     }
 
     /// The leaf with the resulting rows. `make` makes an empty state for rows of keys.

@@ -12,6 +12,7 @@
 //! terms of all workers, so their runs need not be sorted again.
 
 mod merge;
+mod row_order;
 mod rows;
 mod runs;
 
@@ -25,7 +26,8 @@ use crate::values::{BEYOND, Evaluator, Looked, SortKeys};
 use jindou_model::{Error, MemoryBudget, Resource, Result};
 use jindou_plan::{Slot, operator};
 use merge::{RowMerge, RunRows, SortedPart};
-use rows::{FlatRows, KeySource, RowOrder, SortColumn, computed, directed, sort_columns};
+use row_order::RowOrder;
+use rows::{FlatRows, KeySource, SortColumn, computed, directed, sort_columns};
 use runs::{Run, RunFiles, RunWriter};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex};
@@ -536,7 +538,7 @@ impl Sorter {
         let parts = self.parts.iter();
         let rows = self.own.rows.len + parts.map(|p| p.rows.len).sum::<usize>();
         let order = rows * RowOrder::bytes_of_row(&self.by, true);
-        ctx.budget.would_spare(order as u64 + 2 * self.bytes())
+        ctx.budget.has_headroom(order as u64 + 2 * self.bytes())
     }
 
     /// Outputs all rows in order, of which some are in files, and the others are written first.

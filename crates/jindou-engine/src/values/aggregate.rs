@@ -70,8 +70,8 @@ pub(crate) struct Accumulators {
     tuple: Vec<u32>,
     /// Charge for the texts of GROUP_CONCAT.
     texts: TextRoom,
-    /// True if charging more fails while some memory is left.
-    sparing: bool,
+    /// True if more states leave other operators the headroom.
+    keeps_headroom: bool,
     charge: OperatorCharge,
 }
 
@@ -128,7 +128,7 @@ impl Accumulators {
             tuple: vec![],
             room: 0,
             texts: TextRoom::new(Holder::GroupBy, ctx.budget),
-            sparing: false,
+            keeps_headroom: false,
             charge: OperatorCharge::for_holder(Holder::GroupBy, ctx.budget),
         }
     }
@@ -141,7 +141,7 @@ impl Accumulators {
         if groups <= self.groups {
             return Ok(());
         }
-        if self.sparing && groups > self.room {
+        if self.keeps_headroom && groups > self.room {
             self.reserve(groups)?;
         }
         self.groups = groups;
@@ -156,7 +156,7 @@ impl Accumulators {
         self.recharge()
     }
 
-    /// Charges the memory held, after rows were added. If rows can be written to files, fails while some memory is left.
+    /// Charges the memory held, after rows were added. If rows can be written to files, leaves other operators the headroom.
     ///
     /// # Errors
     /// `Limit`; the rows are added all the same.
@@ -175,8 +175,8 @@ impl Accumulators {
                 CountedValues::Rows(s, c) => s.capacity() * 17 + s.len() * (16 + 4 * c.len()),
             };
         }
-        match self.sparing && self.are_many() {
-            true => self.charge.set_sparing(bytes),
+        match self.keeps_headroom && self.are_many() {
+            true => self.charge.set_with_headroom(bytes),
             false => self.charge.set(bytes),
         }
     }

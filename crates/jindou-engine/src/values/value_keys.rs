@@ -24,8 +24,8 @@ const CONTENT_BITS: u32 = 56;
 const DOUBLE: usize = 8;
 /// Length in bytes from which on comparing contents counts as work.
 const LONG: usize = 1 << 9;
-/// Bytes of keys from which on those that are [sparing](ValueKeys::sparing) leave some memory, and their largest share
-/// (1/n) of the budget before that.
+/// Bytes of keys from which on they [keep headroom](ValueKeys::with_headroom), unless that is more than this share (1/n) of
+/// the budget.
 const MANY: u64 = 1 << 17;
 const MANY_SHARE: u64 = 64;
 /// Capacity in bytes that scratch memory keeps from one value to the next.
@@ -47,8 +47,8 @@ pub(crate) struct ValueKeys {
     number: u8,
     /// Scratch memory: the canonical bytes of a number.
     exact: Vec<u8>,
-    /// True if adding values fails while some memory is left.
-    sparing: bool,
+    /// See [`Self::with_headroom`].
+    keeps_headroom: bool,
     charge: OperatorCharge,
 }
 
@@ -69,15 +69,16 @@ impl ValueKeys {
             string: class(&[term::STRING]),
             number: class(&[term::FIRST_DATATYPE, b'0']),
             exact: vec![],
-            sparing: false,
+            keeps_headroom: false,
             charge: OperatorCharge::for_holder(Holder::OrderBy, budget),
         }
     }
 
-    /// Keys of rows that can be written to files: adding many fails while some memory is left.
-    pub fn sparing(budget: &MemoryBudget) -> Self {
+    /// Keys of rows that can be written to files: once there are many, adding more leaves other operators the headroom
+    /// ([`MemoryBudget::charge_with_headroom`]).
+    pub fn with_headroom(budget: &MemoryBudget) -> Self {
         Self {
-            sparing: true,
+            keeps_headroom: true,
             ..Self::new(budget)
         }
     }
@@ -273,8 +274,8 @@ impl ValueKeys {
         let held = keys * size_of::<KeyEnd>() + contents;
         // While a vector is moved, the old and the new memory exist together.
         let moved = self.keys.capacity() * size_of::<KeyEnd>() + self.contents.capacity();
-        match self.sparing && self.are_many() {
-            true => self.charge.set_sparing(held + moved)?,
+        match self.keeps_headroom && self.are_many() {
+            true => self.charge.set_with_headroom(held + moved)?,
             false => self.charge.set(held + moved)?,
         }
         self.keys.reserve_exact(keys - self.keys.len());

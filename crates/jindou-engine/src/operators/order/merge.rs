@@ -1,7 +1,8 @@
 //! Merges sorted rows, which are in memory or in runs.
 
-use super::rows::{FlatRows, RowOrder, SortColumn};
-use super::runs::{Run, RunFiles, RunReader, RunWriter};
+use super::row_order::RowOrder;
+use super::rows::{FlatRows, SortColumn};
+use super::runs::{CALL, Run, RunFiles, RunReader, RunWriter};
 use crate::batch::Batch;
 use crate::explore::QueryContext;
 use crate::values::SortKeys;
@@ -17,6 +18,8 @@ const MOST_RUNS: usize = 256;
 const BLOCK: [usize; 2] = [64, 8192];
 /// Rows of a run from which on reading is fast enough that more runs are not merged at once instead.
 const FAIR_BLOCK: usize = 1024;
+/// Smallest number of bytes of values that are read by one call.
+const LEAST_CALL: usize = 1 << 12;
 /// Smallest and largest number of bytes for the blocks of all runs.
 const MEMORY: [u64; 2] = [1 << 16, 1 << 26];
 
@@ -33,9 +36,16 @@ pub(super) struct RunRows<'m> {
     pub added: bool,
 }
 
+/// Number of rows of a run, and bytes of their values, that are read at once.
+#[derive(Clone, Copy)]
+struct Blocks {
+    rows: usize,
+    call: usize,
+}
+
 impl RunRows<'_> {
-    /// The number of runs that can be merged at once, and of rows in a block of each.
-    fn plan(&self, runs: &[Run], ctx: &QueryContext<'_>) -> (usize, usize) {
+    /// The number of runs that can be merged at once, and how each is read.
+    fn plan(&self, runs: &[Run], ctx: &QueryContext<'_>) -> (usize, Blocks) {
         let rows: u64 = runs.iter().map(|r| r.rows).sum();
         let bytes: u64 = runs.iter().map(|r| r.values.end - r.values.start).sum();
         // The keys of a computed value take 16 bytes, and its content half again while it grows.
@@ -43,22 +53,26 @@ impl RunRows<'_> {
         let each = 4 * self.width + values + RowOrder::bytes_of_row(self.by, true);
         let [least, most] = MEMORY;
         let mut memory = most;
-        while memory > least && !ctx.budget.would_spare(memory) {
+        while memory > least && !ctx.budget.has_headroom(memory) {
             memory /= 2;
         }
         let scarce = ctx.budget.is_scarce();
         let rows = if scarce { 1 } else { memory as usize / each };
         let fan = (rows / FAIR_BLOCK).clamp(4, MOST_RUNS).min(runs.len());
         let least = if scarce { 1 } else { BLOCK[0] };
-        (fan, (rows / fan.max(1)).clamp(least, BLOCK[1]))
+        let blocks = Blocks {
+            rows: (rows / fan.max(1)).clamp(least, BLOCK[1]),
+            call: (memory as usize / 8 / fan.max(1)).clamp(LEAST_CALL, CALL),
+        };
+        (fan, blocks)
     }
 
     /// Merges runs into fewer ones until all that are left can be read at once.
     pub fn merge<'m>(&'m self, mut runs: Vec<Run>, ctx: &QueryContext<'_>) -> Result<RowMerge<'m>> {
         loop {
-            let (fan, block) = self.plan(&runs, ctx);
+            let (fan, blocks) = self.plan(&runs, ctx);
             if runs.len() <= fan {
-                return RowMerge::of_runs(self, runs, block, ctx);
+                return RowMerge::of_runs(self, runs, blocks, ctx);
             }
             let Some(temp) = ctx.temp else {
                 unreachable!("runs are in temporary files");
@@ -68,7 +82,7 @@ impl RunRows<'_> {
             let mut left = runs.into_iter();
             while left.len() > 0 {
                 let group = left.by_ref().take(fan).collect();
-                let mut merge = RowMerge::of_runs(self, group, block, ctx)?;
+                let mut merge = RowMerge::of_runs(self, group, blocks, ctx)?;
                 longer.push(merge.write(&files, ctx)?);
             }
             runs = longer;
@@ -141,14 +155,14 @@ impl<'m> RowMerge<'m> {
     fn of_runs(
         of: &'m RunRows<'m>,
         runs: Vec<Run>,
-        block: usize,
+        blocks: Blocks,
         ctx: &QueryContext<'_>,
     ) -> Result<Self> {
         let mut parts = Vec::with_capacity(runs.len());
         for run in runs.into_iter().filter(|run| run.rows > 0) {
-            let mut rest = RunReader::new(run);
+            let mut rest = RunReader::new(run, blocks.call, ctx.budget)?;
             let mut rows = FlatRows::new(of.width, of.values, None, ctx.budget);
-            rest.next(&mut rows, block)?;
+            rest.next(&mut rows, blocks.rows)?;
             let order = RowOrder::with_keys(of.by, &mut rows, of.added, of.keys, ctx)?;
             parts.push(SortedPart {
                 rest: Some(rest),
@@ -156,7 +170,7 @@ impl<'m> RowMerge<'m> {
             });
         }
         Ok(Self {
-            blocks: Some((of, block)),
+            blocks: Some((of, blocks.rows)),
             ..Self::new(of.by, parts)
         })
     }

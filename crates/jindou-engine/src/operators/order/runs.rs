@@ -2,12 +2,13 @@
 //! values of its computed keys in another.
 
 use super::rows::FlatRows;
-use jindou_model::{QueryTemp, Result, TempFile};
+use crate::batch::OperatorCharge;
+use jindou_model::{Holder, MemoryBudget, QueryTemp, Result, TempFile};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that are written or read by one call.
-const CALL: usize = 1 << 16;
+/// Bytes that are written by one call, and at most read by one.
+pub(super) const CALL: usize = 1 << 16;
 /// Bytes of a value's number and length in a file.
 const HEADER: usize = 12;
 /// Bytes of values from which on a block of rows is full.
@@ -115,16 +116,27 @@ pub(super) struct RunReader {
     /// Bytes of values that were read from the file, and the position of the next one in them.
     values: Vec<u8>,
     at: usize,
+    /// Bytes of values that are read by one call.
+    call: usize,
+    _charge: OperatorCharge,
 }
 
 impl RunReader {
-    pub fn new(run: Run) -> Self {
-        Self {
+    /// `call`: bytes of values that are read by one call.
+    pub fn new(run: Run, call: usize, budget: &MemoryBudget) -> Result<Self> {
+        let mut charge = OperatorCharge::for_holder(Holder::OrderBy, budget);
+        charge.set(match run.files.values {
+            Some(_) => 2 * call,
+            None => 0,
+        })?;
+        Ok(Self {
             run,
             read: 0,
             values: Vec::new(),
             at: 0,
-        }
+            call,
+            _charge: charge,
+        })
     }
 
     /// Replaces `rows` by the next block of at most `most` rows. False if there are no more.
@@ -174,8 +186,8 @@ impl RunReader {
         let had = self.values.len();
         let left = self.run.values.end - self.run.values.start;
         // A run that is shorter than its rows say would be a bug; reading past its end then fails.
-        let more = (CALL as u64).min(left).max((n - had) as u64) as usize;
-        self.values.shrink_to(2 * CALL);
+        let more = (self.call as u64).min(left).max((n - had) as u64) as usize;
+        self.values.shrink_to(2 * self.call);
         self.values.resize(had + more, 0);
         if let Some(file) = &self.run.files.values {
             file.read(&mut self.values[had..], self.run.values.start)?;

@@ -12,9 +12,9 @@ use jindou_model::Result;
 const MANY: [usize; 2] = [1 << 8, 1 << 10];
 
 impl Accumulators {
-    /// Makes charging more memory fail while some is left.
-    pub fn spare(&mut self) {
-        self.sparing = true;
+    /// Makes further states leave other operators the headroom.
+    pub fn keep_headroom(&mut self) {
+        self.keeps_headroom = true;
     }
 
     /// Reserves memory for the states of more groups, which is charged before.
@@ -29,7 +29,7 @@ impl Accumulators {
         });
         let bytes = self.charge.bytes() as usize + room * each.sum::<usize>();
         match self.are_many() {
-            true => self.charge.set_sparing(bytes)?,
+            true => self.charge.set_with_headroom(bytes)?,
             false => self.charge.set(bytes)?,
         }
         for one in &mut self.all {
